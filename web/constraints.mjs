@@ -18,7 +18,14 @@ function resolve(schema) {
 
 function kept(schema) {
   const whole = resolve(schema);
+  if (whole.items) whole.items = kept(whole.items);
+  // of what variables and tags may be called the names alone are told
+  if (whole.patternProperties) whole.patternProperties = mapped(whole.patternProperties, () => ({}));
   return Object.fromEntries(KEPT.filter((key) => key in whole).map((key) => [key, whole[key]]));
+}
+
+function mapped(parts, change) {
+  return Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, change(part)]));
 }
 
 /** The fields of a body by their names; those of a part of it as `part.field`. */

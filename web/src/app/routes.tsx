@@ -26,6 +26,8 @@ export const routes: RouteObject[] = [
       ...page(() => import("../pages/searches/Searches"), "/searches"),
       ...page(() => import("../pages/searches/NewSearch"), "/searches/new"),
       ...page(() => import("../pages/searches/Search"), "/searches/:name/:tab?"),
-      { path: "*", element: <NotFound /> }],
+      ...page(() => import("../pages/submit/Submit"), "/submit"),
+      { path: "*", element: <NotFound /> },
+    ],
   },
 ];

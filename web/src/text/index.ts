@@ -7,6 +7,7 @@ import { files } from "./en/files";
 import { logon } from "./en/logon";
 import { searches } from "./en/searches";
 import { sharing } from "./en/sharing";
+import { slots } from "./en/slots";
 import { submission } from "./en/submission";
 import { violation } from "./en/violation";
 
@@ -19,6 +20,7 @@ export const text = {
   logon,
   searches,
   sharing,
+  slots,
   submission,
   violation,
 };

@@ -149,7 +149,7 @@ class Control:
         )
         self._capacity = CapacityRecord(store)
         self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._capacity.span)
-        self._ticked_at = clock.now()
+        self.started_at = self._ticked_at = clock.now()
         self._disconnected: set[TaskId] = set()
         self._deferred = DeferredExits()
         self._leases = Leases(settings.timeouts.lease_s)

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, NumberInput, Progress, SegmentedControl, Select, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Group, Modal, NumberInput, Progress, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import type { Schemas } from "../../api/client";
@@ -6,9 +6,11 @@ import { type Refused, Unreachable } from "../../api/problem";
 import { useChange, useGet } from "../../api/queries";
 import { send } from "../../api/send";
 import { useCanChange } from "../../app/Connection";
-import { CodeBlock } from "../../components/CodeBlock";
+import { Snippet } from "../../components/Snippet";
 import { DropFiles } from "../../components/DropFiles";
+import { JobField } from "../../components/JobField";
 import { Problem } from "../../components/Notice";
+import { QueueField } from "../../components/QueueField";
 import { useAddress } from "../../components/useAddress";
 import type { Chosen } from "../../files/chosen";
 import { tarGzOf } from "../../files/tar";
@@ -16,7 +18,6 @@ import { percent } from "../../format/format";
 import { text } from "../../text";
 import { endpointsChanged } from "./changed";
 import { deployCommand, deploymentOf, type Wish } from "./deployment";
-import { QueueField } from "./Profile";
 import type { EndpointView } from "./shown";
 
 const words = text.endpoints.deploy;
@@ -74,7 +75,15 @@ export function Deploy({ endpoint, onClose }: Props) {
             ]}
           />
           {from === "job" ? (
-            <JobField value={wish.job} onChange={(job) => set({ job })} error={error?.of("job") ?? null} />
+            <JobField
+              label={words.jobLabel}
+              description={words.jobHint}
+              value={wish.job}
+              onChange={(job) => set({ job })}
+              states={["completed"]}
+              nothing={words.noJobs}
+              error={error?.of("job") ?? null}
+            />
           ) : (
             <>
               <DropFiles
@@ -107,9 +116,9 @@ export function Deploy({ endpoint, onClose }: Props) {
           <Numbers wish={wish} set={set} isVersion={endpoint !== undefined || isTaken === true} error={error} />
           {endpoint === undefined && (
             <QueueField
+              label={words.queue}
               value={wish.queue ?? "default"}
-              onChange={(queue) => set({ queue: String(queue) })}
-              disabled={false}
+              onChange={(queue) => set({ queue })}
               error={error?.of("queue") ?? null}
             />
           )}
@@ -126,7 +135,7 @@ export function Deploy({ endpoint, onClose }: Props) {
             <Text size="xs" c="dimmed" mb={4}>
               {words.cli}
             </Text>
-            <CodeBlock code={deployCommand(source || "job-3", wish)} label={words.cli} />
+            <Snippet code={deployCommand(source || "job-3", wish)} label={words.cli} />
           </div>
           <Group justify="flex-end" gap="xs">
             <Button variant="default" onClick={onClose}>
@@ -170,7 +179,11 @@ function useDeployment(onClose: () => void) {
   return { start, sent, error, isPending: byJob.isPending || sent !== null };
 }
 
-async function sendFolder(wish: Wish, chosen: Chosen, onSent: (share: number) => void): Promise<Schemas["EndpointView"]> {
+async function sendFolder(
+  wish: Wish,
+  chosen: Chosen,
+  onSent: (share: number) => void,
+): Promise<Schemas["EndpointView"]> {
   onSent(0);
   const form = new FormData();
   form.append("version", JSON.stringify(deploymentOf(wish, chosen.name)));
@@ -181,33 +194,6 @@ async function sendFolder(wish: Wish, chosen: Chosen, onSent: (share: number) =>
     body: form,
     onProgress: (done, total) => onSent(total > 0 ? done / total : 0),
   });
-}
-
-function JobField({ value, onChange, error }: { value: string; onChange: (job: string) => void; error: string | null }) {
-  const [search, setSearch] = useState("");
-  const jobs = useGet(
-    "/v1/jobs/rows",
-    { params: { query: { state: ["completed"], limit: 50, ...(search && search !== value && { q: search.slice(0, 100) }) } } },
-    { keepPrevious: true },
-  );
-  const found = (jobs.data?.jobs ?? []).filter((job) => job.kind !== "endpoint");
-  const data = found.map((job) => ({ value: job.id, label: `${job.id} ${job.name}` }));
-  if (value !== "" && !data.some((one) => one.value === value)) data.unshift({ value, label: value });
-  return (
-    <Select
-      label={words.jobLabel}
-      description={words.jobHint}
-      searchable
-      required
-      data={data}
-      filter={({ options }) => options}
-      value={value || null}
-      onChange={(job) => onChange(job ?? "")}
-      onSearchChange={setSearch}
-      nothingFoundMessage={words.noJobs}
-      error={error}
-    />
-  );
 }
 
 interface NumbersProps {

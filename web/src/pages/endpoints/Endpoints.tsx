@@ -32,8 +32,18 @@ const COLUMNS: readonly Column<EndpointView>[] = [
       </>
     ),
   },
-  { id: "state", header: words.columns.state, size: 120, cell: ({ row: { original } }) => <Status state={original.state} /> },
-  { id: "versions", header: words.columns.versions, size: 170, cell: ({ row: { original } }) => trafficText(original) || "–" },
+  {
+    id: "state",
+    header: words.columns.state,
+    size: 120,
+    cell: ({ row: { original } }) => <Status state={original.state} />,
+  },
+  {
+    id: "versions",
+    header: words.columns.versions,
+    size: 170,
+    cell: ({ row: { original } }) => trafficText(original) || "–",
+  },
   numeric("rate", words.columns.rate, (endpoint) => measure(loadOf(endpoint).rate), 110),
   numeric("p50", words.columns.p50, (endpoint) => duration(loadOf(endpoint).p50), 90),
   numeric("p99", words.columns.p99, (endpoint) => duration(loadOf(endpoint).p99), 90),
@@ -42,12 +52,21 @@ const COLUMNS: readonly Column<EndpointView>[] = [
   { id: "owner", header: words.columns.owner, size: 120, accessorFn: (endpoint) => endpoint.owner },
 ];
 
-function numeric(id: string, header: string, write: (endpoint: EndpointView) => string, size: number): Column<EndpointView> {
+function numeric(
+  id: string,
+  header: string,
+  write: (endpoint: EndpointView) => string,
+  size: number,
+): Column<EndpointView> {
   return { id, header, size, meta: { numeric: true }, cell: ({ row: { original } }) => write(original) };
 }
 
 function kernelsText(endpoint: EndpointView): string {
-  return words.figures.kernelsOf(String(loadOf(endpoint).ready), String(endpoint.kernel_min), String(endpoint.kernel_max));
+  return words.figures.kernelsOf(
+    String(loadOf(endpoint).ready),
+    String(endpoint.kernel_min),
+    String(endpoint.kernel_max),
+  );
 }
 
 /** All endpoints, with what they have to do now. */

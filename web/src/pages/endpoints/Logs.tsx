@@ -4,7 +4,7 @@ import { Link } from "react-router";
 import { ask } from "../../api/client";
 import { addressOf } from "../../api/place";
 import { useGet } from "../../api/queries";
-import { CodeBlock } from "../../components/CodeBlock";
+import { Snippet } from "../../components/Snippet";
 import { Problem } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
 import { useAddress } from "../../components/useAddress";
@@ -73,7 +73,7 @@ export function Logs({ endpoint }: { endpoint: EndpointView }) {
       {job === null ? (
         <Text c="dimmed">{words.noJob}</Text>
       ) : log.data ? (
-        <CodeBlock code={log.data} label={words.label} maxHeight={520} />
+        <Snippet code={log.data} label={words.label} maxHeight={520} />
       ) : (
         <Text c="dimmed">{words.none}</Text>
       )}

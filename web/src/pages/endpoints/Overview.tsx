@@ -56,7 +56,10 @@ function Charts({ endpoint }: { endpoint: EndpointView }) {
     />
   );
   return (
-    <Panel title={version === undefined ? words.tabs.overview : `${words.versions.number} ${version.number}`} aside={aside}>
+    <Panel
+      title={version === undefined ? words.tabs.overview : `${words.versions.number} ${version.number}`}
+      aside={aside}
+    >
       {columns.x.length === 0 ? (
         <div className={classes.quiet}>{ran ? charts.none : charts.loading}</div>
       ) : (

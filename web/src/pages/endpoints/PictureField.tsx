@@ -2,7 +2,7 @@ import { Button, Group, NumberInput, Select, Stack, Switch, Text } from "@mantin
 import { type DragEvent, useCallback, useEffect, useRef, useState } from "react";
 import { text } from "../../text";
 import classes from "./Endpoints.module.css";
-import { type Input, type Layout, layoutOf, type Look, numbersOf, shapeOf } from "./inputs";
+import { type Input, type Layout, type Look, layoutOf, numbersOf, shapeOf } from "./inputs";
 
 const words = text.endpoints.test;
 

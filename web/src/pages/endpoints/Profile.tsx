@@ -1,16 +1,27 @@
-import { Alert, Button, NumberInput, Select, Switch, Textarea } from "@mantine/core";
+import { Alert, Button, NumberInput, Switch, Textarea } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
-import { useChange, useGet } from "../../api/queries";
+import { useChange } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
 import { Problem } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
+import { QueueField } from "../../components/QueueField";
 import { count, measure } from "../../format/format";
 import { text } from "../../text";
 import { endpointsChanged } from "./changed";
 import classes from "./Endpoints.module.css";
-import { boundsOf, changesOf, type Field, GROUPS, OPTIONAL, problemsOf, setElsewhere, type Typed, typedOf } from "./profile";
+import {
+  boundsOf,
+  changesOf,
+  type Field,
+  GROUPS,
+  OPTIONAL,
+  problemsOf,
+  setElsewhere,
+  type Typed,
+  typedOf,
+} from "./profile";
 import type { EndpointView } from "./shown";
 
 const words = text.endpoints.profile;
@@ -80,7 +91,11 @@ export function Profile({ endpoint }: { endpoint: EndpointView }) {
         </div>
         {may && (
           <div className={classes.foot}>
-            <Button type="submit" loading={save.isPending} disabled={!canChange || numChanges === 0 || Object.keys(wrong).length > 0}>
+            <Button
+              type="submit"
+              loading={save.isPending}
+              disabled={!canChange || numChanges === 0 || Object.keys(wrong).length > 0}
+            >
               {words.save}
             </Button>
             <Button
@@ -131,7 +146,18 @@ function FieldInput({ field, value, onChange, disabled, error }: FieldProps) {
       />
     );
   }
-  if (field === "queue") return <QueueField value={String(value)} onChange={onChange} disabled={disabled} error={error} />;
+  if (field === "queue") {
+    return (
+      <QueueField
+        label={label}
+        description={doc}
+        value={String(value)}
+        onChange={onChange}
+        disabled={disabled}
+        error={error}
+      />
+    );
+  }
   if (bounds === null) {
     return (
       <Textarea
@@ -160,25 +186,6 @@ function FieldInput({ field, value, onChange, disabled, error }: FieldProps) {
       disabled={disabled}
       error={error}
       onChange={onChange}
-    />
-  );
-}
-
-export function QueueField({ value, onChange, disabled, error }: Omit<FieldProps, "field" | "value"> & { value: string }) {
-  const { label, doc } = words.fields.queue;
-  const queues = useGet("/v1/queues", {});
-  const names = queues.data?.map((queue) => queue.name) ?? [];
-  return (
-    <Select
-      label={label}
-      description={doc}
-      searchable
-      allowDeselect={false}
-      data={[...new Set([value, ...names])]}
-      value={value}
-      disabled={disabled}
-      error={error}
-      onChange={(chosen) => onChange(chosen ?? value)}
     />
   );
 }

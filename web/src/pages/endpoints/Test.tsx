@@ -4,7 +4,7 @@ import type { Schemas } from "../../api/client";
 import { useChange } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
 import { useMay } from "../../app/session";
-import { CodeBlock } from "../../components/CodeBlock";
+import { Snippet } from "../../components/Snippet";
 import { Problem } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
 import { useAddress } from "../../components/useAddress";
@@ -133,8 +133,9 @@ function Ask({ endpoint }: { endpoint: EndpointView }) {
 }
 
 function bodyOf(inputs: ReturnType<typeof inputsOf>): string {
-  return JSON.stringify(exampleRequest(inputs) ?? { inputs: [] }, null, 1).replace(/\[\s+((?:-?[\d.]+,?\s*)+)\]/g, (_, list: string) =>
-    `[${list.replace(/\s+/g, " ").trim()}]`,
+  return JSON.stringify(exampleRequest(inputs) ?? { inputs: [] }, null, 1).replace(
+    /\[\s+((?:-?[\d.]+,?\s*)+)\]/g,
+    (_, list: string) => `[${list.replace(/\s+/g, " ").trim()}]`,
   );
 }
 
@@ -186,7 +187,9 @@ function Shown({ answer, roundTrip }: { answer: Schemas["PredictView"]; roundTri
     <Stack gap="sm">
       <Group justify="space-between" gap="xs">
         {top === undefined ? (
-          <b style={{ color: answer.status === 200 ? undefined : "var(--state-failed)" }}>{words.status(answer.status)}</b>
+          <b style={{ color: answer.status === 200 ? undefined : "var(--state-failed)" }}>
+            {words.status(answer.status)}
+          </b>
         ) : (
           <span className={classes.big}>{words.classOf(top.index)}</span>
         )}
@@ -209,7 +212,7 @@ function Shown({ answer, roundTrip }: { answer: Schemas["PredictView"]; roundTri
           ))}
         </ul>
       )}
-      <CodeBlock code={pretty(answer.text)} label={words.answer} />
+      <Snippet code={pretty(answer.text)} label={words.answer} />
       {!answer.is_whole && <Text c="dimmed">{words.cut}</Text>}
     </Stack>
   );
@@ -219,7 +222,9 @@ function pretty(answer: string): string {
   if (answer.length > 200_000) return answer.slice(0, 200_000);
   try {
     const short = JSON.stringify(JSON.parse(answer), null, 1);
-    return short.length < 4_000 ? short.replace(/\[\s+((?:-?[\d.eE+-]+,?\s*)+)\]/g, (_, list: string) => `[${list.replace(/\s+/g, " ").trim()}]`) : answer;
+    return short.length < 4_000
+      ? short.replace(/\[\s+((?:-?[\d.eE+-]+,?\s*)+)\]/g, (_, list: string) => `[${list.replace(/\s+/g, " ").trim()}]`)
+      : answer;
   } catch {
     return answer;
   }
@@ -249,14 +254,14 @@ function Code({ endpoint }: { endpoint: EndpointView }) {
         </Tabs.List>
         {languages.map(([language, call]) => (
           <Tabs.Panel key={language} value={language}>
-            <CodeBlock code={call} label={language} />
+            <Snippet code={call} label={language} />
           </Tabs.Panel>
         ))}
       </Tabs>
       <Text c="dimmed" size="xs" my="sm">
         {code.hint}
       </Text>
-      <CodeBlock code={`${code.token} ${endpoint.name}`} label={code.hint} />
+      <Snippet code={`${code.token} ${endpoint.name}`} label={code.hint} />
     </Panel>
   );
 }

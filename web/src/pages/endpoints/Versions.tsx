@@ -80,7 +80,10 @@ function Canary({ endpoint }: { endpoint: EndpointView }) {
               <Select
                 label={words.canary.version}
                 allowDeselect={false}
-                data={candidates.map((number) => ({ value: String(number), label: `${words.versions.number} ${number}` }))}
+                data={candidates.map((number) => ({
+                  value: String(number),
+                  label: `${words.versions.number} ${number}`,
+                }))}
                 value={String(version)}
                 onChange={(value) => {
                   setVersion(Number(value));
@@ -107,7 +110,11 @@ function Canary({ endpoint }: { endpoint: EndpointView }) {
                 value={chosen}
                 onChange={(value) => setShare(typeof value === "number" ? value : null)}
               />
-              <Button type="submit" loading={apply.isPending} disabled={!canChange || share === null || share === percentNow}>
+              <Button
+                type="submit"
+                loading={apply.isPending}
+                disabled={!canChange || share === null || share === percentNow}
+              >
                 {words.canary.apply}
               </Button>
             </div>
@@ -199,7 +206,8 @@ function Table({ endpoint, may }: { endpoint: EndpointView; may: boolean }) {
             {newestFirst.map((version) => (
               <tr key={version.number}>
                 <td>
-                  <b>{version.number}</b> {version.number === endpoint.current && <span className="dim">{versions.serves}</span>}
+                  <b>{version.number}</b>{" "}
+                  {version.number === endpoint.current && <span className="dim">{versions.serves}</span>}
                 </td>
                 <td style={{ minWidth: 120 }}>
                   <Status state={version.state} />

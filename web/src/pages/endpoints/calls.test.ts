@@ -15,7 +15,9 @@ test("each asks the endpoint with a token from a variable", () => {
   expect(calls.curl).toContain('Bearer $PLIANT_TOKEN"');
   expect(calls.Python).toContain('client.endpoints.predict("digits", {"x": np.zeros([1, 2], dtype="float32")})');
   expect(calls.tritonclient).toContain('triton.InferInput("x", [1, 2], "FP32")');
-  expect(calls.CLI).toBe(`pliant predict digits --data '{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[0,0]}]}'`);
+  expect(calls.CLI).toBe(
+    `pliant predict digits --data '{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[0,0]}]}'`,
+  );
 });
 
 test("a model of IBM's is asked by its own route, and by no other protocol", () => {

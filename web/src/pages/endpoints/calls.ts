@@ -41,9 +41,11 @@ function curlOf(target: Target): string {
 function pythonCall(target: Target): string {
   const head = ["from pliant.client import Client", ""];
   if (target.raw) {
-    return [...head, "with Client.connect() as client:", `    print(client.endpoints.predict(${pythonOf(target.name)}, {}, raw=True))`].join(
-      "\n",
-    );
+    return [
+      ...head,
+      "with Client.connect() as client:",
+      `    print(client.endpoints.predict(${pythonOf(target.name)}, {}, raw=True))`,
+    ].join("\n");
   }
   const inputs = target.inputs.length > 0 ? target.inputs : [{ name: "x", datatype: "FP32", shape: [1] }];
   const arrays = inputs.map((one) => `${pythonOf(one.name)}: ${zerosOf(one)}`).join(", ");

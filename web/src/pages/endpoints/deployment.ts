@@ -18,7 +18,9 @@ export interface Wish {
 /** The body of a deployment; of a folder, by its name, or of the job. */
 export function deploymentOf(wish: Wish, folder: string | null): Record<string, unknown> {
   return {
-    ...(folder === null ? { job: wish.job } : { source: folder, ...(wish.file.trim() !== "" && { file: wish.file.trim() }) }),
+    ...(folder === null
+      ? { job: wish.job }
+      : { source: folder, ...(wish.file.trim() !== "" && { file: wish.file.trim() }) }),
     ...(wish.min !== null && { kernel_min: wish.min }),
     ...(wish.max !== null && { kernel_max: wish.max }),
     ...(wish.slots !== null && { slots_per_task: wish.slots }),

@@ -4,15 +4,17 @@ import { exampleRequest, inputsOf, largest, layoutOf, numbersOf, outputsOf, shap
 const input = (...shape: number[]) => ({ name: "x", datatype: "FP32", shape });
 
 test("metadata comes from people's code and may be anything", () => {
-  expect(inputsOf({ inputs: [input(-1, 2), { name: 3 }, null, { name: "y", datatype: "FP32", shape: "big" }] })).toEqual([
-    input(-1, 2),
-  ]);
+  expect(
+    inputsOf({ inputs: [input(-1, 2), { name: 3 }, null, { name: "y", datatype: "FP32", shape: "big" }] }),
+  ).toEqual([input(-1, 2)]);
   expect(inputsOf({ inputs: "<script>" })).toEqual([]);
   expect(inputsOf({})).toEqual([]);
 });
 
 test("an example has as many zeros as the shape, and one for what is open", () => {
-  expect(exampleRequest([input(-1, 2)])).toEqual({ inputs: [{ name: "x", shape: [1, 2], datatype: "FP32", data: [0, 0] }] });
+  expect(exampleRequest([input(-1, 2)])).toEqual({
+    inputs: [{ name: "x", shape: [1, 2], datatype: "FP32", data: [0, 0] }],
+  });
   expect(exampleRequest([])).toBeNull();
 });
 
@@ -37,7 +39,8 @@ test("pixels become numbers in the order of the layout, what is seen through is 
 });
 
 test("of an answer the largest numbers are named", () => {
-  const [output] = outputsOf('{"outputs": [{"name": "y", "shape": [1, 3], "data": [[0.1, 0.7, 0.2]]}, {"name": 1}]}') ?? [];
+  const [output] =
+    outputsOf('{"outputs": [{"name": "y", "shape": [1, 3], "data": [[0.1, 0.7, 0.2]]}, {"name": 1}]}') ?? [];
   expect(output?.name).toBe("y");
   expect(largest(output?.data ?? [], 2)).toEqual([
     { index: 1, value: 0.7 },

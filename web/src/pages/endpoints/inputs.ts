@@ -92,7 +92,9 @@ export function numbersOf(rgba: Uint8ClampedArray, layout: Layout, look: Look): 
     const opacity = (rgba[4 * pixel + 3] ?? 255) / 255;
     const [red, green, blue] = [0, 1, 2].map((part) => (rgba[4 * pixel + part] ?? 0) * opacity + 255 * (1 - opacity));
     const parts =
-      channels === 3 ? [red ?? 0, green ?? 0, blue ?? 0] : [0.299 * (red ?? 0) + 0.587 * (green ?? 0) + 0.114 * (blue ?? 0)];
+      channels === 3
+        ? [red ?? 0, green ?? 0, blue ?? 0]
+        : [0.299 * (red ?? 0) + 0.587 * (green ?? 0) + 0.114 * (blue ?? 0)];
     parts.forEach((value, channel) => {
       const turned = look.invert ? 255 - value : value;
       const number = look.scale === "unit" ? Math.round((turned / 255) * 1e4) / 1e4 : Math.round(turned);

@@ -1,6 +1,7 @@
 /** What somebody has typed into the form of a profile, as a change of the endpoint. */
-import { ENDPOINT } from "../../api/constraints";
+
 import type { Schemas } from "../../api/client";
+import { ENDPOINT } from "../../api/constraints";
 import { violation } from "../../api/violation";
 import type { EndpointView } from "./shown";
 
@@ -42,7 +43,9 @@ export function problemsOf(typed: Typed): Partial<Record<Field, string>> {
   for (const [name, value] of Object.entries(typed)) {
     const field = name as Field;
     const isEmpty = value === "" && OPTIONAL.includes(field);
-    const wrong = isEmpty ? null : violation(ENDPOINT[field], value === "" && !TEXTS.includes(field) ? Number.NaN : value);
+    const wrong = isEmpty
+      ? null
+      : violation(ENDPOINT[field], value === "" && !TEXTS.includes(field) ? Number.NaN : value);
     if (wrong !== null) found[field] = wrong;
   }
   return found;

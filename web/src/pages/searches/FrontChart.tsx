@@ -21,8 +21,16 @@ export function FrontChart({ search, trials }: { search: SearchView; trials: rea
     return counts && x != null && y != null ? [{ number: trial.number, x, y }] : [];
   });
   const front = frontOf(points, [first?.direction === "maximize", second?.direction === "maximize"]);
-  const x = scaleOf(points.map((point) => point.x), LEFT, Math.max(LEFT + 40, width - PAD));
-  const y = scaleOf(points.map((point) => point.y), HEIGHT - BOTTOM, PAD);
+  const x = scaleOf(
+    points.map((point) => point.x),
+    LEFT,
+    Math.max(LEFT + 40, width - PAD),
+  );
+  const y = scaleOf(
+    points.map((point) => point.y),
+    HEIGHT - BOTTOM,
+    PAD,
+  );
   return (
     <div ref={ref} className={classes.stage} style={{ height: HEIGHT }}>
       {points.length === 0 ? (
@@ -32,12 +40,24 @@ export function FrontChart({ search, trials }: { search: SearchView; trials: rea
           <line className={classes.axis} x1={LEFT} x2={width - PAD} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
           <line className={classes.axis} x1={LEFT} x2={LEFT} y1={PAD} y2={HEIGHT - BOTTOM} />
           {x.ends.map((value, index) => (
-            <text key={`x${value}`} className={classes.tick} x={x.place(value)} y={HEIGHT - BOTTOM + 16} textAnchor={index === 0 ? "start" : "end"}>
+            <text
+              key={`x${value}`}
+              className={classes.tick}
+              x={x.place(value)}
+              y={HEIGHT - BOTTOM + 16}
+              textAnchor={index === 0 ? "start" : "end"}
+            >
               {measure(value)}
             </text>
           ))}
           {y.ends.map((value, index) => (
-            <text key={`y${value}`} className={classes.tick} x={LEFT - 6} y={y.place(value) + (index === 0 ? 0 : 10)} textAnchor="end">
+            <text
+              key={`y${value}`}
+              className={classes.tick}
+              x={LEFT - 6}
+              y={y.place(value) + (index === 0 ? 0 : 10)}
+              textAnchor="end"
+            >
               {measure(value)}
             </text>
           ))}
@@ -76,7 +96,8 @@ function scaleOf(values: readonly number[], from: number, to: number) {
   const high = Math.max(...values);
   const log = wantsLog(values);
   const place = (value: number) => {
-    const share = high === low ? 0.5 : log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+    const share =
+      high === low ? 0.5 : log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
     return from + share * (to - from);
   };
   return { place, ends: low === high ? [low] : [low, high] };

@@ -32,8 +32,19 @@ export function HistoryChart({ history, log, metric, height = 220 }: Props) {
     ],
     series: [
       {},
-      { label: metric, stroke: tokens.work[0] ?? tokens.accent, paths: () => null, points: { show: true, size: 5, fill: tokens.work[0] ?? tokens.accent, width: 0 } },
-      { label: words.best, stroke: tokens.work[1] ?? tokens.accent, width: 2, points: { show: false }, ...(stepped.current && { paths: stepped.current }) },
+      {
+        label: metric,
+        stroke: tokens.work[0] ?? tokens.accent,
+        paths: () => null,
+        points: { show: true, size: 5, fill: tokens.work[0] ?? tokens.accent, width: 0 },
+      },
+      {
+        label: words.best,
+        stroke: tokens.work[1] ?? tokens.accent,
+        width: 2,
+        points: { show: false },
+        ...(stepped.current && { paths: stepped.current }),
+      },
     ],
     cursor: { y: false, drag: { x: false, y: false } },
     hooks: { setCursor: [(plot) => setAt(plot.cursor.idx ?? null)] },

@@ -108,7 +108,11 @@ export function Limits({ search, onClose }: { search: SearchView; onClose: () =>
             <Button
               type="submit"
               loading={save.isPending}
-              disabled={!canChange || (time.trim() !== "" && seconds === null) || NUMBERS.some((field) => wrongOf(field) !== null && !save.error)}
+              disabled={
+                !canChange ||
+                (time.trim() !== "" && seconds === null) ||
+                NUMBERS.some((field) => wrongOf(field) !== null && !save.error)
+              }
             >
               {words.save}
             </Button>

@@ -22,12 +22,14 @@ import { Refused, Unreachable } from "../../api/problem";
 import { useGet } from "../../api/queries";
 import { send } from "../../api/send";
 import { useCanChange } from "../../app/Connection";
-import { CodeBlock } from "../../components/CodeBlock";
+import { Snippet } from "../../components/Snippet";
 import { Crumbs } from "../../components/Crumbs";
 import { DropFiles } from "../../components/DropFiles";
+import { JobField } from "../../components/JobField";
 import { Problem } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
+import { QueueField } from "../../components/QueueField";
 import { useAddress } from "../../components/useAddress";
 import { type Chosen, scriptsOf, usualScript } from "../../files/chosen";
 import { tarGzOf } from "../../files/tar";
@@ -66,7 +68,8 @@ export default function NewSearch() {
   const problems = problemsOf(typed);
   const hasCode = from === "job" ? job !== null && job !== "" : chosen !== null && chosen.files.length > 0;
   const missing = [...(hasCode ? [] : [words.needs.code]), ...(typed.name.trim() === "" ? [words.needs.name] : [])];
-  const errorOf: ErrorOf = (field) => (tried ? (problems[field] ?? null) : null) ?? begin.error?.of(serverField(field, typed)) ?? null;
+  const errorOf: ErrorOf = (field) =>
+    (tried ? (problems[field] ?? null) : null) ?? begin.error?.of(serverField(field, typed)) ?? null;
   const choose = (files: Chosen | null) => {
     setChosen(files);
     if (files !== null) set({ script: usualScript(files) ?? typed.script, name: typed.name || nameOf(files.name) });
@@ -79,7 +82,8 @@ export default function NewSearch() {
         onSubmit={(event) => {
           event.preventDefault();
           setTried(true);
-          if (missing.length === 0 && Object.keys(problems).length === 0) begin.start(typed, from === "job" ? (job ?? "") : chosen);
+          if (missing.length === 0 && Object.keys(problems).length === 0)
+            begin.start(typed, from === "job" ? (job ?? "") : chosen);
         }}
       >
         <Panel title={words.code}>
@@ -92,9 +96,20 @@ export default function NewSearch() {
               data={Object.entries(words.from).map(([value, label]) => ({ value, label }))}
             />
             {from === "job" ? (
-              <JobField value={job ?? ""} onChange={(value) => address.set({ from: "job", job: value })} />
+              <JobField
+                label={words.job}
+                description={words.jobHint}
+                value={job ?? ""}
+                onChange={(value) => address.set({ from: "job", job: value })}
+              />
             ) : (
-              <DropFiles label={words.code} chosen={chosen} onChoose={choose} ignoring error={begin.error?.of("code")} />
+              <DropFiles
+                label={words.code}
+                chosen={chosen}
+                onChoose={choose}
+                ignoring
+                error={begin.error?.of("code")}
+              />
             )}
             <div className={classes.fields}>
               <Autocomplete
@@ -130,7 +145,7 @@ export default function NewSearch() {
         <LimitsPanel typed={typed} set={set} errorOf={errorOf} />
         <TrainingPanel typed={typed} set={set} errorOf={errorOf} />
         <Panel title={words.cli}>
-          <CodeBlock code={commandOf(typed, source)} label={words.cli} />
+          <Snippet code={commandOf(typed, source)} label={words.cli} />
         </Panel>
         {begin.error && <Problem error={begin.error} />}
         {begin.sent !== null && (
@@ -201,31 +216,6 @@ async function sendSearch(
   });
 }
 
-function JobField({ value, onChange }: { value: string; onChange: (job: string) => void }) {
-  const [search, setSearch] = useState("");
-  const jobs = useGet(
-    "/v1/jobs/rows",
-    { params: { query: { limit: 50, ...(search && search !== value && { q: search.slice(0, 100) }) } } },
-    { keepPrevious: true },
-  );
-  const found = (jobs.data?.jobs ?? []).filter((job) => job.kind !== "endpoint");
-  const data = found.map((job) => ({ value: job.id, label: `${job.id} ${job.name}` }));
-  if (value !== "" && !data.some((one) => one.value === value)) data.unshift({ value, label: value });
-  return (
-    <Select
-      label={words.job}
-      description={words.jobHint}
-      searchable
-      maw={420}
-      data={data}
-      filter={({ options }) => options}
-      value={value || null}
-      onChange={(job) => onChange(job ?? "")}
-      onSearchChange={setSearch}
-    />
-  );
-}
-
 interface PartProps {
   typed: TypedSearch;
   set: Set;
@@ -247,7 +237,9 @@ function ParametersPanel({ typed, set, errorOf }: PartProps) {
           parameter={one}
           onChange={(part) => change(one.key, part)}
           onRemove={
-            typed.parameters.length > 1 ? () => set({ parameters: typed.parameters.filter((other) => other.key !== one.key) }) : null
+            typed.parameters.length > 1
+              ? () => set({ parameters: typed.parameters.filter((other) => other.key !== one.key) })
+              : null
           }
           errorOf={(field) => errorOf(`parameters.${one.key}.${field}`)}
         />
@@ -416,7 +408,12 @@ function AlgorithmPanel({ typed, set, errorOf }: PartProps) {
           onChange={(value) => set({ sampler: value ?? "tpe" })}
           error={errorOf("sampler")}
         />
-        <NumberField label={words.seed} value={typed.seed} onChange={(seed) => set({ seed })} error={errorOf("sampler.seed")} />
+        <NumberField
+          label={words.seed}
+          value={typed.seed}
+          onChange={(seed) => set({ seed })}
+          error={errorOf("sampler.seed")}
+        />
         {!typed.halving && (
           <Select
             label={words.pruner}
@@ -438,9 +435,24 @@ function AlgorithmPanel({ typed, set, errorOf }: PartProps) {
       />
       {typed.halving && (
         <Group gap="md" mt="sm" align="flex-start">
-          <NumberField label={words.first} value={typed.first} onChange={(first) => set({ first })} error={errorOf("halving.min")} />
-          <NumberField label={words.last} value={typed.last} onChange={(last) => set({ last })} error={errorOf("halving.max") ?? errorOf("halving")} />
-          <NumberField label={words.factor} value={typed.factor} onChange={(factor) => set({ factor })} error={errorOf("halving.factor")} />
+          <NumberField
+            label={words.first}
+            value={typed.first}
+            onChange={(first) => set({ first })}
+            error={errorOf("halving.min")}
+          />
+          <NumberField
+            label={words.last}
+            value={typed.last}
+            onChange={(last) => set({ last })}
+            error={errorOf("halving.max") ?? errorOf("halving")}
+          />
+          <NumberField
+            label={words.factor}
+            value={typed.factor}
+            onChange={(factor) => set({ factor })}
+            error={errorOf("halving.factor")}
+          />
         </Group>
       )}
     </Panel>
@@ -475,8 +487,20 @@ function LimitsPanel({ typed, set, errorOf }: PartProps) {
   return (
     <Panel title={words.limits}>
       <div className={classes.fields}>
-        <NumberField label={limits.max_trials} placeholder={limits.none} value={typed.maxTrials} onChange={(maxTrials) => set({ maxTrials })} error={errorOf("max_trials")} />
-        <NumberField label={limits.parallel} placeholder={limits.auto} value={typed.parallel} onChange={(parallel) => set({ parallel })} error={errorOf("parallel")} />
+        <NumberField
+          label={limits.max_trials}
+          placeholder={limits.none}
+          value={typed.maxTrials}
+          onChange={(maxTrials) => set({ maxTrials })}
+          error={errorOf("max_trials")}
+        />
+        <NumberField
+          label={limits.parallel}
+          placeholder={limits.auto}
+          value={typed.parallel}
+          onChange={(parallel) => set({ parallel })}
+          error={errorOf("parallel")}
+        />
         <TextInput
           label={limits.max_time}
           placeholder={limits.timeHint}
@@ -484,30 +508,50 @@ function LimitsPanel({ typed, set, errorOf }: PartProps) {
           onChange={(event) => set({ maxTime: event.currentTarget.value })}
           error={errorOf("max_time_s")}
         />
-        <NumberField decimal label={limits.max_slot_hours} placeholder={limits.none} value={typed.maxSlotHours} onChange={(maxSlotHours) => set({ maxSlotHours })} error={errorOf("max_slot_hours")} />
-        <NumberField decimal label={limits.target} placeholder={limits.none} value={typed.target} onChange={(target) => set({ target })} error={errorOf("target")} />
+        <NumberField
+          decimal
+          label={limits.max_slot_hours}
+          placeholder={limits.none}
+          value={typed.maxSlotHours}
+          onChange={(maxSlotHours) => set({ maxSlotHours })}
+          error={errorOf("max_slot_hours")}
+        />
+        <NumberField
+          decimal
+          label={limits.target}
+          placeholder={limits.none}
+          value={typed.target}
+          onChange={(target) => set({ target })}
+          error={errorOf("target")}
+        />
       </div>
     </Panel>
   );
 }
 
 function TrainingPanel({ typed, set, errorOf }: PartProps) {
-  const queues = useGet("/v1/queues", {});
   const datasets = useGet("/v1/datasets", {});
   return (
     <Panel title={words.training}>
       <div className={classes.fields}>
-        <NumberField label={words.max} value={typed.maxTasks} onChange={(maxTasks) => set({ maxTasks })} error={errorOf("max_tasks")} />
-        <Select
+        <NumberField
+          label={words.max}
+          value={typed.maxTasks}
+          onChange={(maxTasks) => set({ maxTasks })}
+          error={errorOf("max_tasks")}
+        />
+        <QueueField
           label={words.queue}
-          searchable
-          allowDeselect={false}
-          data={[...new Set([typed.queue, ...(queues.data ?? []).map((queue) => queue.name)])]}
           value={typed.queue}
-          onChange={(queue) => set({ queue: queue ?? "default" })}
+          onChange={(queue) => set({ queue })}
           error={errorOf("queue")}
         />
-        <NumberField label={words.priority} value={typed.priority} onChange={(priority) => set({ priority })} error={errorOf("priority")} />
+        <NumberField
+          label={words.priority}
+          value={typed.priority}
+          onChange={(priority) => set({ priority })}
+          error={errorOf("priority")}
+        />
         <Autocomplete
           size="xs"
           label={words.dataset}

@@ -121,7 +121,12 @@ function Decisions({ search }: { search: SearchView }) {
                 ))}
               </ol>
               {after > 0 && num < 1000 && (
-                <Button mt="sm" variant="default" size="compact-sm" onClick={() => setNum((before) => Math.min(1000, before * 4))}>
+                <Button
+                  mt="sm"
+                  variant="default"
+                  size="compact-sm"
+                  onClick={() => setNum((before) => Math.min(1000, before * 4))}
+                >
                   {words.earlier}
                 </Button>
               )}
@@ -139,14 +144,20 @@ function About({ search }: { search: SearchView }) {
   const shared = settings.shared_with.includes("*") ? words.everybody : settings.shared_with.join(", ") || words.nobody;
   const facts: Fact[] = [
     { label: words.objective, value: objectiveText(search) },
-    ...(settings.constraints.length > 0 ? [{ label: words.constraints, value: settings.constraints.map(boundText).join(", ") }] : []),
+    ...(settings.constraints.length > 0
+      ? [{ label: words.constraints, value: settings.constraints.map(boundText).join(", ") }]
+      : []),
     { label: words.sampler, value: `${sampler?.name ?? "tpe"}, ${words.seed(sampler?.seed ?? 0)}` },
-    ...(halving ? [{ label: words.halving, value: `${halving.resource} ${halving.min}..${halving.max}:${halving.factor}` }] : []),
+    ...(halving
+      ? [{ label: words.halving, value: `${halving.resource} ${halving.min}..${halving.max}:${halving.factor}` }]
+      : []),
     ...(pruner ? [{ label: words.pruner, value: pruner.name }] : []),
     ...(population ? [{ label: words.population, value: JSON.stringify(population) }] : []),
     { label: words.limits, value: limitTexts(settings).join(", ") || words.noLimits },
     { label: words.shared, value: shared },
-    ...(search.why_at_once ? [{ label: words.atOnce, value: `${search.num_at_once ?? ""}: ${search.why_at_once}` }] : []),
+    ...(search.why_at_once
+      ? [{ label: words.atOnce, value: `${search.num_at_once ?? ""}: ${search.why_at_once}` }]
+      : []),
     ...(settings.description ? [{ label: text.searches.limits.description, value: settings.description }] : []),
   ];
   return (

@@ -5,7 +5,18 @@ import { useAddress } from "../../components/useAddress";
 import { measure } from "../../format/format";
 import { text } from "../../text";
 import { TOKENS } from "../../theme/tokens";
-import { type Axis, axesOf, type Brush, brushOf, brushText, isKept, placeOf, RESULT, valueAt, valueOn } from "./parallel";
+import {
+  type Axis,
+  axesOf,
+  type Brush,
+  brushOf,
+  brushText,
+  isKept,
+  placeOf,
+  RESULT,
+  valueAt,
+  valueOn,
+} from "./parallel";
 import classes from "./Searches.module.css";
 import type { SearchView, TrialRow } from "./shown";
 
@@ -34,9 +45,13 @@ export function ParallelCoordinates({ search, trials }: Props) {
   const written = axes.map((axis) => address.get(`keep.${axis.id}`) ?? "").join("\n");
   const brushes = useMemo(() => {
     const ends = written.split("\n").map((one) => brushOf(one === "" ? null : one));
-    return Object.fromEntries(axes.flatMap((axis, index) => (ends[index] ? [[axis.id, ends[index]]] : []))) as Record<string, Brush>;
+    return Object.fromEntries(axes.flatMap((axis, index) => (ends[index] ? [[axis.id, ends[index]]] : []))) as Record<
+      string,
+      Brush
+    >;
   }, [axes, written]);
-  const set = (axis: Axis, brush: Brush | null) => address.set({ [`keep.${axis.id}`]: brush === null ? null : brushText(brush) });
+  const set = (axis: Axis, brush: Brush | null) =>
+    address.set({ [`keep.${axis.id}`]: brush === null ? null : brushText(brush) });
   const full = Math.max(width, 2 * SIDE + LEAST_GAP * (axes.length - 1));
   const xOf = (index: number) => (axes.length < 2 ? full / 2 : SIDE + (index * (full - 2 * SIDE)) / (axes.length - 1));
   const kept = useMemo(() => trials.filter((trial) => isKept(trial, axes, brushes)), [trials, axes, brushes]);
@@ -49,7 +64,14 @@ export function ParallelCoordinates({ search, trials }: Props) {
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
         <section className={classes.parallel} tabIndex={0} aria-label={words.parallel}>
           <div className={classes.stage} style={{ width: full, height: HEIGHT }}>
-            <Lines trials={trials} kept={kept} axes={axes} xOf={xOf} width={full} maximize={objective?.direction === "maximize"} />
+            <Lines
+              trials={trials}
+              kept={kept}
+              axes={axes}
+              xOf={xOf}
+              width={full}
+              maximize={objective?.direction === "maximize"}
+            />
             <svg role="img" aria-label={words.picture(search.name)}>
               {axes.map((axis, index) => (
                 <AxisLine
@@ -179,12 +201,25 @@ function AxisLine({ axis, x, gap, brush, onBrush }: AxisProps) {
       </text>
       <line className={classes.axis} x1={x} x2={x} y1={yOf(0)} y2={yOf(1)} />
       {ticksOf(axis).map(({ place, label: written }) => (
-        <text key={`${place}`} className={classes.tick} x={x} y={tickY(place, axis)} textAnchor={axis.categories === null ? "middle" : "start"} dx={axis.categories === null ? 0 : 6}>
+        <text
+          key={`${place}`}
+          className={classes.tick}
+          x={x}
+          y={tickY(place, axis)}
+          textAnchor={axis.categories === null ? "middle" : "start"}
+          dx={axis.categories === null ? 0 : 6}
+        >
           {written}
         </text>
       ))}
       {places && (
-        <rect className={classes.brush} x={x - 7} width={14} y={yOf(Math.max(...places))} height={Math.max(2, yOf(Math.min(...places)) - yOf(Math.max(...places)))} />
+        <rect
+          className={classes.brush}
+          x={x - 7}
+          width={14}
+          y={yOf(Math.max(...places))}
+          height={Math.max(2, yOf(Math.min(...places)) - yOf(Math.max(...places)))}
+        />
       )}
       <rect
         className={classes.hit}

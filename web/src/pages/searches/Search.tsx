@@ -67,7 +67,13 @@ export default function Search() {
                 ...(one === "trials" && { count: found.num_trials }),
               }))}
             />
-            {tab === "trials" ? <Trials search={found} /> : tab === "plots" ? <Plots search={found} /> : <Overview search={found} />}
+            {tab === "trials" ? (
+              <Trials search={found} />
+            ) : tab === "plots" ? (
+              <Plots search={found} />
+            ) : (
+              <Overview search={found} />
+            )}
           </>
         )}
       </Answer>
@@ -86,7 +92,10 @@ function Head({ search }: { search: SearchView }) {
           value: search.best ? (
             <>
               {measure(search.best.results?.[0])}{" "}
-              <Link to={search.best.job_id ? `/jobs/${search.best.job_id}` : "#"} style={{ fontSize: 14, fontWeight: 400 }}>
+              <Link
+                to={search.best.job_id ? `/jobs/${search.best.job_id}` : "#"}
+                style={{ fontSize: 14, fontWeight: 400 }}
+              >
                 {figures.by(search.best.number)}
               </Link>
             </>

@@ -31,8 +31,18 @@ const COLUMNS: readonly Column<SearchView>[] = [
       </>
     ),
   },
-  { id: "state", header: words.columns.state, size: 120, cell: ({ row: { original } }) => <Status state={original.state} /> },
-  { id: "progress", header: words.columns.progress, size: 200, cell: ({ row: { original } }) => <Progress search={original} /> },
+  {
+    id: "state",
+    header: words.columns.state,
+    size: 120,
+    cell: ({ row: { original } }) => <Status state={original.state} />,
+  },
+  {
+    id: "progress",
+    header: words.columns.progress,
+    size: 200,
+    cell: ({ row: { original } }) => <Progress search={original} />,
+  },
   {
     id: "best",
     header: words.columns.best,
@@ -41,8 +51,20 @@ const COLUMNS: readonly Column<SearchView>[] = [
     cell: ({ row: { original } }) => measure(original.best?.results?.[0]),
   },
   { id: "of", header: words.columns.of, size: 160, cell: ({ row: { original } }) => objectiveText(original) },
-  { id: "ran", header: words.columns.ran, size: 100, meta: { numeric: true }, cell: ({ row: { original } }) => duration(original.ran_s) },
-  { id: "left", header: words.columns.left, size: 100, meta: { numeric: true }, cell: ({ row: { original } }) => duration(original.eta_s) },
+  {
+    id: "ran",
+    header: words.columns.ran,
+    size: 100,
+    meta: { numeric: true },
+    cell: ({ row: { original } }) => duration(original.ran_s),
+  },
+  {
+    id: "left",
+    header: words.columns.left,
+    size: 100,
+    meta: { numeric: true },
+    cell: ({ row: { original } }) => duration(original.eta_s),
+  },
   { id: "owner", header: words.columns.owner, size: 120, accessorFn: (search) => search.owner },
 ];
 
@@ -66,7 +88,9 @@ export default function Searches() {
             rowId={(search) => search.name}
             href={(search) => `/searches/${search.name}`}
             card={(search) => <Card search={search} />}
-            empty={<Empty title={words.empty.title} hint={words.empty.hint} command={words.empty.command} action={begin} />}
+            empty={
+              <Empty title={words.empty.title} hint={words.empty.hint} command={words.empty.command} action={begin} />
+            }
           />
         )}
       </Answer>

@@ -68,7 +68,16 @@ export function SlotsByTrial({ search }: { search: SearchView }) {
               <ul className={classes.legend}>
                 {shown.keys.slice(0, 14).map((key, index) => (
                   <li key={key.id}>
-                    <span style={{ width: 10, height: 10, borderRadius: 3, background: `var(--work-${index % 8})`, opacity: 1 - 0.25 * (Math.floor(index / 8) % 3) }} aria-hidden />
+                    <span
+                      style={{
+                        width: 10,
+                        height: 10,
+                        borderRadius: 3,
+                        background: `var(--work-${index % 8})`,
+                        opacity: 1 - 0.25 * (Math.floor(index / 8) % 3),
+                      }}
+                      aria-hidden
+                    />
                     <span className="cut" style={{ maxWidth: 160 }} title={key.name}>
                       {key.name.slice(key.name.lastIndexOf("#"))}
                     </span>

@@ -8,5 +8,9 @@ const words: Record<string, string> = text.searches.states;
 export function Status({ state }: { state: string }) {
   const shown = SIGNS[state];
   const word = words[state] ?? state;
-  return shown === undefined ? <State state={state} word={word} /> : <State state={shown.sign} tone={shown.tone} word={word} />;
+  return shown === undefined ? (
+    <State state={state} word={word} />
+  ) : (
+    <State state={shown.sign} tone={shown.tone} word={word} />
+  );
 }

@@ -24,7 +24,9 @@ const REFRESH_MS = 3_000;
 /** All trials of a search, page by page as one looks at them. */
 export function Trials({ search }: { search: SearchView }) {
   const address = useAddress();
-  const states = address.all("state").filter((one): one is Schemas["TrialState"] => (STATES as readonly string[]).includes(one));
+  const states = address
+    .all("state")
+    .filter((one): one is Schemas["TrialState"] => (STATES as readonly string[]).includes(one));
   const sort: Sort = SORTS.find((one) => one === address.get("sort")) ?? "number";
   const query = { sort, ...(states.length > 0 && { state: states }) };
   const { name } = search;
@@ -84,7 +86,12 @@ function useColumns(search: SearchView): readonly Column<TrialRow>[] {
         meta: { numeric: true, sort: "number" },
         cell: ({ row: { original } }) => original.number,
       },
-      { id: "state", header: words.state, size: 120, cell: ({ row: { original } }) => <Status state={original.state} /> },
+      {
+        id: "state",
+        header: words.state,
+        size: 120,
+        cell: ({ row: { original } }) => <Status state={original.state} />,
+      },
       ...metrics.split("\n").map(
         (metric, index): Column<TrialRow> => ({
           id: `result ${metric}`,
@@ -135,7 +142,8 @@ function useColumns(search: SearchView): readonly Column<TrialRow>[] {
               id: "parent",
               header: words.parent,
               size: 100,
-              cell: ({ row: { original } }) => (original.parent === null ? NONE : `${original.parent} at ${original.parent_epoch}`),
+              cell: ({ row: { original } }) =>
+                original.parent === null ? NONE : `${original.parent} at ${original.parent_epoch}`,
             } satisfies Column<TrialRow>,
           ]
         : []),

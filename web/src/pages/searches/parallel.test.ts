@@ -25,11 +25,16 @@ test("values lie between the ends of their parameters, by orders of magnitude wh
   expect(placeOf(axis("act"), "gelu")).toBe(0.5);
   expect(placeOf(axis("shift"), -2)).toBe(0);
   expect(placeOf(axis(RESULT), 0.2)).toBe(1);
-  expect([placeOf(axis("lr"), -1), placeOf(axis("act"), "none"), placeOf(axis("lr"), undefined)]).toEqual([null, null, null]);
+  expect([placeOf(axis("lr"), -1), placeOf(axis("act"), "none"), placeOf(axis("lr"), undefined)]).toEqual([
+    null,
+    null,
+    null,
+  ]);
 });
 
 test("what goes through the ends of all axes is kept, negative numbers too", () => {
-  const kept = (brushes: Readonly<Record<string, Brush>>) => TRIALS.filter((one) => isKept(one, AXES, brushes)).map((one) => one.number);
+  const kept = (brushes: Readonly<Record<string, Brush>>) =>
+    TRIALS.filter((one) => isKept(one, AXES, brushes)).map((one) => one.number);
   expect(kept({ shift: [-1.5, 0] })).toEqual([0, 2]);
   expect(kept({ act: [0, 1], lr: [null, 1e-3] })).toEqual([0]);
   expect(kept({ [RESULT]: [null, 0.15] })).toEqual([0]);
@@ -42,6 +47,11 @@ test("of the trials with a result the best part is shown, one at least", () => {
 });
 
 test("ends go into the address and come back", () => {
-  for (const brush of [[1e-4, 0.1], [null, 5], [2, null]] as const) expect(brushOf(brushText(brush))).toEqual(brush);
+  for (const brush of [
+    [1e-4, 0.1],
+    [null, 5],
+    [2, null],
+  ] as const)
+    expect(brushOf(brushText(brush))).toEqual(brush);
   expect([brushOf(null), brushOf("x..y"), brushOf(".."), brushOf("3")]).toEqual([null, null, null, null]);
 });

@@ -31,7 +31,14 @@ export function axesOf(parameters: Parameters, metric: string, shown: readonly T
   const results = shown.flatMap((trial) => resultOf(trial) ?? []);
   const low = results.length > 0 ? Math.min(...results) : 0;
   const high = results.length > 0 ? Math.max(...results) : 1;
-  const result = { id: RESULT, label: metric, log: wantsLog(results), low, high: high > low ? high : low + 1, categories: null };
+  const result = {
+    id: RESULT,
+    label: metric,
+    log: wantsLog(results),
+    low,
+    high: high > low ? high : low + 1,
+    categories: null,
+  };
   return [...axes, result];
 }
 
@@ -69,8 +76,10 @@ export function isKept(trial: TrialRow, axes: readonly Axis[], brushes: Readonly
     const brush = brushes[axis.id];
     if (brush === undefined) return true;
     const value = valueOn(axis, trial);
-    const number = axis.categories === null ? value : axis.categories.indexOf(value === undefined ? "" : valueText(value));
-    if (typeof number !== "number" || number < 0) return axis.categories === null && typeof number === "number" ? within(number, brush) : false;
+    const number =
+      axis.categories === null ? value : axis.categories.indexOf(value === undefined ? "" : valueText(value));
+    if (typeof number !== "number" || number < 0)
+      return axis.categories === null && typeof number === "number" ? within(number, brush) : false;
     return within(number, brush);
   });
 }
@@ -82,7 +91,9 @@ function within(value: number, [low, high]: Brush): boolean {
 /** The best part of trials that have a result, as the server ordered them: the best first. */
 export function bestPart(trials: readonly TrialRow[], percent: number | null): TrialRow[] {
   const withResult = trials.filter((trial) => resultOf(trial) !== null);
-  return percent === null ? withResult : withResult.slice(0, Math.max(1, Math.ceil((withResult.length * percent) / 100)));
+  return percent === null
+    ? withResult
+    : withResult.slice(0, Math.max(1, Math.ceil((withResult.length * percent) / 100)));
 }
 
 /** A brush as it stands in an address: `0.001..0.1`, `..5`, `2..`. */

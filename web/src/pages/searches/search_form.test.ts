@@ -1,5 +1,14 @@
 import { expect, test } from "vitest";
-import { bodyOf, choicesOf, commandOf, NEW_PARAMETER, NEW_SEARCH, parameterText, problemsOf, scalarOf } from "./search_form";
+import {
+  bodyOf,
+  choicesOf,
+  commandOf,
+  NEW_PARAMETER,
+  NEW_SEARCH,
+  parameterText,
+  problemsOf,
+  scalarOf,
+} from "./search_form";
 
 const typed = {
   ...NEW_SEARCH,
@@ -43,7 +52,15 @@ test("the command line says the same, and only what is not the default", () => {
 
 test("choices are texts, numbers or lists", () => {
   expect(choicesOf('relu, [64,64], "a,b"')).toEqual(["relu", "[64,64]", '"a,b"']);
-  expect(["7", '"7"', "true", "null", "[64,64]", "relu", ".5"].map(scalarOf)).toEqual([7, "7", true, null, [64, 64], "relu", ".5"]);
+  expect(["7", '"7"', "true", "null", "[64,64]", "relu", ".5"].map(scalarOf)).toEqual([
+    7,
+    "7",
+    true,
+    null,
+    [64, 64],
+    "relu",
+    ".5",
+  ]);
   const lists = { ...NEW_PARAMETER, key: 0, name: "layers", kind: "choice" as const, choices: "[64], [64,64]" };
   expect(parameterText(lists)).toBe("layers=choice:[[64],[64,64]]");
 });

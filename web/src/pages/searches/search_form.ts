@@ -1,8 +1,8 @@
 /** What somebody wants to be searched, as it is typed: as the server takes it, as a command line, and what is wrong with it. */
 import type { Schemas } from "../../api/client";
 import { text } from "../../text";
-import { quoteWord, splitWords } from "../submit/words";
 import { secondsOf } from "../submit/units";
+import { quoteWord, splitWords } from "../submit/words";
 
 export type Kind = "float" | "int" | "choice" | "fixed";
 
@@ -135,7 +135,9 @@ export function bodyOf(typed: TypedSearch): Record<string, unknown> {
     parameters: Object.fromEntries(typed.parameters.map((one) => [one.name.trim(), parameterOf(one)])),
     objectives,
     sampler: { name: typed.sampler, seed: number(typed.seed) ?? 0 },
-    halving: typed.halving ? { min: Number(typed.first), max: Number(typed.last), factor: Number(typed.factor) } : undefined,
+    halving: typed.halving
+      ? { min: Number(typed.first), max: Number(typed.last), factor: Number(typed.factor) }
+      : undefined,
     pruner: !typed.halving && typed.pruner !== "" ? { name: typed.pruner } : undefined,
     max_trials: number(typed.maxTrials),
     parallel: number(typed.parallel),
@@ -171,7 +173,8 @@ export function parameterText(one: TypedParameter): string {
     return `${name}=choice:${body}`;
   }
   const kind = one.log && one.kind === "float" ? "log" : one.kind;
-  const after = one.log && one.kind === "int" ? ":log" : one.step.trim() !== "" && !one.log ? `:${one.step.trim()}` : "";
+  const after =
+    one.log && one.kind === "int" ? ":log" : one.step.trim() !== "" && !one.log ? `:${one.step.trim()}` : "";
   return `${name}=${kind}:${one.low.trim()}..${one.high.trim()}${after}`;
 }
 

@@ -2,11 +2,24 @@ import { expect, test } from "vitest";
 import { historyOf, spaceText, type TrialRow, valueText, wantsLog } from "./shown";
 
 const trial = (number: number, result: number | null, more: Partial<TrialRow> = {}): TrialRow =>
-  ({ number, state: "completed", results: result === null ? null : [result], violation: null, job_id: "job-1", ...more }) as TrialRow;
+  ({
+    number,
+    state: "completed",
+    results: result === null ? null : [result],
+    violation: null,
+    job_id: "job-1",
+    ...more,
+  }) as TrialRow;
 
 test("the best so far is of those that have completed and keep all bounds, whatever order they come in", () => {
   const history = historyOf(
-    [trial(3, 0.2), trial(0, 0.5), trial(1, 0.1, { state: "pruned" }), trial(2, 0.05, { violation: 1 }), trial(4, null)],
+    [
+      trial(3, 0.2),
+      trial(0, 0.5),
+      trial(1, 0.1, { state: "pruned" }),
+      trial(2, 0.05, { violation: 1 }),
+      trial(4, null),
+    ],
     false,
   );
   expect(history).toEqual({ x: [0, 1, 2, 3], values: [0.5, 0.1, 0.05, 0.2], best: [0.5, 0.5, 0.5, 0.2] });

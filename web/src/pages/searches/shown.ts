@@ -26,7 +26,8 @@ export function trialCounts(search: SearchView): { ended: number; all: number } 
 /** A chosen value as one reads it. */
 export function valueText(value: Value | undefined): string {
   if (value === undefined) return NONE;
-  if (typeof value === "number") return Number.isInteger(value) && Math.abs(value) < 1e9 ? String(value) : measure(value);
+  if (typeof value === "number")
+    return Number.isInteger(value) && Math.abs(value) < 1e9 ? String(value) : measure(value);
   if (typeof value === "string") return value;
   return JSON.stringify(value);
 }
@@ -40,12 +41,15 @@ export function spaceText(parameter: Parameter): string {
 }
 
 export function objectiveText(search: SearchView): string {
-  return search.settings.objectives.map((one) => `${one.metric} ${one.direction === "minimize" ? "↓" : "↑"}`).join(", ");
+  return search.settings.objectives
+    .map((one) => `${one.metric} ${one.direction === "minimize" ? "↓" : "↑"}`)
+    .join(", ");
 }
 
 export function limitTexts(settings: SearchView["settings"]): string[] {
   const { limit } = text.searches;
-  const given = (value: number | null | undefined, write: (value: number) => string) => (value == null ? [] : [write(value)]);
+  const given = (value: number | null | undefined, write: (value: number) => string) =>
+    value == null ? [] : [write(value)];
   return [
     ...given(settings.max_trials, (value) => limit.max_trials(count(value))),
     ...given(settings.parallel, (value) => limit.parallel(count(value))),

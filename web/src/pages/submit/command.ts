@@ -5,7 +5,8 @@ import { joinWords, pythonOf, quoteWord, splitWords } from "./words";
 
 /** Where the code comes from. */
 export type Origin =
-  | { kind: "code"; path: string; script: string | null }
+  /** `script` is the one that is meant if nobody says so; `base` are the defaults. */
+  | { kind: "code"; path: string; script: string | null; base: Typed }
   /** The job that is run again, and what it was submitted with. */
   | { kind: "job"; id: string; base: Typed };
 
@@ -13,7 +14,7 @@ export type Origin =
 export function commandOf(origin: Origin, typed: Typed): string {
   const fixed = typed.fixed === "true";
   const again = origin.kind === "job";
-  const base = again ? origin.base : {};
+  const { base } = origin;
   const words: string[] = [];
   let args: string[] = [];
   for (const name of FIELD_NAMES) {

@@ -153,3 +153,6 @@ export function typedOfJob(job: Schemas["Job"]): Typed {
   }
   return typed;
 }
+
+/** What a new submission begins with: what the server takes if nobody says anything. */
+export const DEFAULTS: Typed = { max_tasks: "1", min_tasks: "1", priority: "5000", queue: "default", mode: "exact" };

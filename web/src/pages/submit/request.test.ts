@@ -16,7 +16,7 @@ const CONSTRAINTS: Record<string, Constraint> = Object.fromEntries(
   ]),
 );
 
-const FOLDER: Origin = { kind: "code", path: "digits", script: "elastic.py" };
+const FOLDER: Origin = { kind: "code", path: "digits", script: "elastic.py", base: { max_tasks: "1" } };
 const TYPED: Typed = {
   script: "elastic.py",
   args: "--epochs 3 --note 'a b'",
@@ -71,7 +71,7 @@ test("all that is wrong is said beside its field", () => {
 test("a fixed job has one size, and nothing of an elastic one", () => {
   const typed: Typed = { script: "ddp.py", fixed: "true", max_tasks: "4", virtual_workers: "8", min_tasks: "2", mode: "fast" };
   expect(read(typed, {}, CONSTRAINTS).whole).toEqual({ script: "ddp.py", fixed: true, max_tasks: 4, min_tasks: 4 });
-  expect(commandOf({ kind: "code", path: "ddp.py", script: "ddp.py" }, typed)).toBe("pliant submit ddp.py --fixed 4");
+  expect(commandOf({ kind: "code", path: "ddp.py", script: "ddp.py", base: {} }, typed)).toBe("pliant submit ddp.py --fixed 4");
 });
 
 test("running again says only what is otherwise", () => {
@@ -96,7 +96,7 @@ test("a job is typed as it was submitted, without its variables", () => {
 
 test("a value that looks like an option, or like a command, stays a value", () => {
   const typed: Typed = { script: "a.py", name: "$(rm -rf ~)", queue: "a;b" };
-  expect(commandOf({ kind: "code", path: "-x y", script: "a.py" }, typed)).toBe(
+  expect(commandOf({ kind: "code", path: "-x y", script: "a.py", base: {} }, typed)).toBe(
     "pliant submit './-x y' --name '$(rm -rf ~)' --queue 'a;b'",
   );
 });

@@ -11,7 +11,10 @@ interface FieldText {
 
 /** What can be changed of an endpoint while it serves; every field of the server's is here. */
 const profile: Record<ProfileField, FieldText> = {
-  kernel_min: { label: "Kernels, at least", doc: "Hold so many kernels whatever the load; 0 gives all slots back when nobody asks." },
+  kernel_min: {
+    label: "Kernels, at least",
+    doc: "Hold so many kernels whatever the load; 0 gives all slots back when nobody asks.",
+  },
   kernel_max: { label: "Kernels, at most", doc: "Never have more kernels than this." },
   priority: { label: "Priority", doc: "1 to 10000; of twice the priority it gets twice the slots beyond its minimum." },
   queue: { label: "Queue", doc: "Whose slots it takes." },
@@ -20,9 +23,16 @@ const profile: Record<ProfileField, FieldText> = {
     unit: "s",
     doc: "What a request may take, with its wait; more kernels are asked for when it does not hold.",
   },
-  release_delay_s: { label: "Release delay", unit: "s", doc: "Keep a kernel for so long after the load has needed it last." },
+  release_delay_s: {
+    label: "Release delay",
+    unit: "s",
+    doc: "Keep a kernel for so long after the load has needed it last.",
+  },
   schedule_interval_s: { label: "Schedule interval", unit: "s", doc: "Ask so often how many kernels the load needs." },
-  batch_size: { label: "Batch size", doc: "Requests that a kernel is given at once, at most. It never waits for more than there are." },
+  batch_size: {
+    label: "Batch size",
+    doc: "Requests that a kernel is given at once, at most. It never waits for more than there are.",
+  },
   pipe_size: { label: "Pipe size", doc: "Batches that a kernel holds at once, with the one that it computes." },
   execution_timeout_s: {
     label: "Execution timeout",
@@ -39,7 +49,10 @@ const profile: Record<ProfileField, FieldText> = {
     unit: "s",
     doc: "A request that finds no kernel waits so long for the first one.",
   },
-  max_queue: { label: "Waiting requests, at most", doc: "Requests that wait at once; one more is refused with HTTP 429." },
+  max_queue: {
+    label: "Waiting requests, at most",
+    doc: "Requests that wait at once; one more is refused with HTTP 429.",
+  },
   max_body_bytes: {
     label: "Body, at most",
     unit: "bytes",
@@ -141,7 +154,13 @@ export const endpoints = {
     window: "Time",
   },
   ranges: { "900": "15 min", "3600": "1 h", "21600": "6 h", "86400": "1 d", all: "all" } as Record<string, string>,
-  why: { title: (count: string) => `Why it has ${count}`, demand: "Needs", slots: "Slots", exchange: "Exchange", state: "State" },
+  why: {
+    title: (count: string) => `Why it has ${count}`,
+    demand: "Needs",
+    slots: "Slots",
+    exchange: "Exchange",
+    state: "State",
+  },
   about: {
     title: "About",
     owner: "Owner",
@@ -179,7 +198,8 @@ export const endpoints = {
     rollback: "Roll back",
     rollbackHint: "Gives all traffic back to the version that serves, or to the one that served before.",
     rollbackTitle: (name: string) => `Roll ${name} back?`,
-    rollbackBody: "All traffic goes back at once if it is still shared; otherwise the version before starts again and takes it.",
+    rollbackBody:
+      "All traffic goes back at once if it is still shared; otherwise the version before starts again and takes it.",
   },
   canary: {
     title: "Split of the traffic",
@@ -198,7 +218,8 @@ export const endpoints = {
     reset: "Undo",
     unchanged: "Nothing is changed.",
     changed: (count: number) => (count === 1 ? "1 field is changed." : `${count} fields are changed.`),
-    conflict: "Somebody else has changed this endpoint meanwhile. Their values are beside yours; apply again to overwrite them.",
+    conflict:
+      "Somebody else has changed this endpoint meanwhile. Their values are beside yours; apply again to overwrite them.",
     theirs: (value: string) => `theirs: ${value}`,
     bounds: (low: string, high: string) => `${low} to ${high}`,
     no: "no limit",
@@ -274,7 +295,8 @@ export const endpoints = {
     jobHint: "What it has trained answers: its script builds the model, and the trained weights are loaded into it.",
     noJobs: "No job has completed.",
     folderLabel: "Folder or file with a model",
-    folderHint: "serve.py with a class Model, kernel.py, TorchScript (.pt), an exported program (.pt2), or model.onnx; 16 GB at most.",
+    folderHint:
+      "serve.py with a class Model, kernel.py, TorchScript (.pt), an exported program (.pt2), or model.onnx; 16 GB at most.",
     name: "Name",
     nameHint: "Letters, digits, '.', '_' and '-', 50 at most.",
     min: "Kernels, at least",

@@ -115,7 +115,8 @@ export const searches = {
     show: "Show",
     shares: { "10": "best 10 %", "25": "best 25 %", all: "all" },
     parallel: "Values side by side",
-    parallelHint: "A line for each trial: the bluer the better. Drag over an axis to keep what goes through it, or type its ends.",
+    parallelHint:
+      "A line for each trial: the bluer the better. Drag over an axis to keep what goes through it, or type its ends.",
     low: (axis: string) => `${axis}, at least`,
     high: (axis: string) => `${axis}, at most`,
     clear: "Clear the ends",
