@@ -176,8 +176,7 @@ function Table({ endpoint, may }: { endpoint: EndpointView; may: boolean }) {
   return (
     <Panel title={versions.title}>
       {give.error && <Problem error={give.error} />}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
-      <div className={classes.scroll} tabIndex={0} role="region" aria-label={versions.title}>
+      <section className={classes.scroll} tabIndex={0} aria-label={versions.title}>
         <table className={classes.table}>
           <thead>
             <tr>
@@ -251,7 +250,7 @@ function Table({ endpoint, may }: { endpoint: EndpointView; may: boolean }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </section>
     </Panel>
   );
 }
@@ -268,8 +267,7 @@ function Kernels({ endpoint }: { endpoint: EndpointView }) {
       {rows.length === 0 ? (
         <Text c="dimmed">{versions.noKernels}</Text>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
-        <div className={classes.scroll} tabIndex={0} role="region" aria-label={versions.kernelsTitle}>
+        <section className={classes.scroll} tabIndex={0} aria-label={versions.kernelsTitle}>
           <table className={classes.table}>
             <thead>
               <tr>
@@ -300,7 +298,7 @@ function Kernels({ endpoint }: { endpoint: EndpointView }) {
               ))}
             </tbody>
           </table>
-        </div>
+        </section>
       )}
     </Panel>
   );

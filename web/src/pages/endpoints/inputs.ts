@@ -28,7 +28,7 @@ export function exampleRequest(inputs: readonly Input[]): object | null {
 }
 
 function exampleOf(input: Input): object {
-  const shape = input.shape.map((size) => (size < 1 ? 1 : size));
+  const shape = input.shape.map((size) => Math.max(1, size));
   const size = shape.reduce((total, one) => total * one, 1);
   const zero = input.datatype === "BYTES" ? "" : input.datatype === "BOOL" ? false : 0;
   const data = Array.from({ length: Math.min(size, MAX_VALUES) }, () => zero);

@@ -107,7 +107,6 @@ function Decisions({ search }: { search: SearchView }) {
           found.length === 0 ? (
             <span className="dim">{words.noDecisions}</span>
           ) : (
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
             <section className={classes.decisions} tabIndex={0} aria-label={words.decisions}>
               <ol className={classes.list} reversed start={search.position}>
                 {[...found].reverse().map((one) => (
@@ -177,7 +176,7 @@ function Values({ search }: { search: SearchView }) {
   const names = Object.entries(search.settings.parameters);
   return (
     <Panel title={search.best ? words.bestTitle : text.searches.create.parameters}>
-      <div className={classes.scroll}>
+      <section className={classes.scroll} tabIndex={0} aria-label={text.searches.create.parameters}>
         <table className={classes.table}>
           <thead>
             <tr>
@@ -204,7 +203,7 @@ function Values({ search }: { search: SearchView }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </section>
     </Panel>
   );
 }

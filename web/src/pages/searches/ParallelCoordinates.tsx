@@ -61,7 +61,6 @@ export function ParallelCoordinates({ search, trials }: Props) {
         {words.parallelHint} {words.shown(kept.length, trials.length)}.
       </p>
       <div ref={ref}>
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
         <section className={classes.parallel} tabIndex={0} aria-label={words.parallel}>
           <div className={classes.stage} style={{ width: full, height: HEIGHT }}>
             <Lines
