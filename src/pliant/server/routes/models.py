@@ -9,6 +9,7 @@ from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
 from pliant.api.models import (
+    HyperparameterTables,
     ModelPage,
     ModelPatch,
     ModelRequest,
@@ -16,6 +17,7 @@ from pliant.api.models import (
     TrainingPage,
     TrainingRequest,
     TrainingView,
+    hyperparameter_tables,
 )
 from pliant.catalog.models.training import Training
 from pliant.core.access import Permission
@@ -83,6 +85,12 @@ def _download(what: str, summary: str, media_type: str, words: str) -> Callable[
 
 
 # Models
+
+
+@routes.get("/hyperparameters", Permission.MODELS_READ, "Show what can be chosen for a training")
+def hyperparameters() -> HyperparameterTables:
+    """Return the numbers of a training, the optimizers and the courses of the learning rate, with what each takes."""
+    return hyperparameter_tables()
 
 
 @routes.get("/models", Permission.MODELS_READ, "List models")

@@ -78,6 +78,13 @@ export const common = {
     takeMine: "Apply yours again",
   },
   table: { select: (name: string) => `Select ${name}`, selectAll: "Select all that are shown", columns: "Columns" },
+  folder: {
+    choose: "Choose…",
+    other: "Another…",
+    leftOut: (names: string) => `without ${names}`,
+  },
+  changed412:
+    "Somebody else has changed this meanwhile. What they set is beside your values; apply again to overwrite it.",
   chart: { nothing: "No values yet" },
   palette: { nothing: "Nothing fits.", page: "page", command: "do", submit: "Submit a job" },
   keys: {
