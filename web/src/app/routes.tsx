@@ -22,6 +22,12 @@ export const routes: RouteObject[] = [
     children: [
       ...page(() => import("../pages/overview/Overview"), "/"),
       ...page(() => import("../pages/submit/Submit"), "/submit"),
+      ...page(() => import("../pages/datasets/Datasets"), "/datasets"),
+      ...page(() => import("../pages/datasets/NewDataset"), "/datasets/-new"),
+      ...page(() => import("../pages/datasets/DatasetPage"), "/datasets/:name/:tab?"),
+      ...page(() => import("../pages/environments/Environments"), "/environments"),
+      ...page(() => import("../pages/environments/NewEnvironment"), "/environments/-new"),
+      ...page(() => import("../pages/environments/EnvironmentPage"), "/environments/:name/:tab?"),
       { path: "*", element: <NotFound /> },
     ],
   },

@@ -142,7 +142,8 @@ interface ChoiceProps extends FieldProps {
 export function ChoiceField({ name, options, hint, placeholder, searchable, clearable }: ChoiceProps) {
   const { typed, set, errorOf } = useForm();
   const value = typed[name] ?? "";
-  const all = value === "" || options.some((one) => one.value === value) ? options : [...options, { value, label: value }];
+  const all =
+    value === "" || options.some((one) => one.value === value) ? options : [...options, { value, label: value }];
   return (
     <Select
       label={words.fields[name]}

@@ -10,8 +10,10 @@ export const submission = {
   noCode: "Choose the folder or the script that is to run.",
   noScript: "There is no Python file in this. Choose the folder or the script that is to run.",
   whichScript: "Several files could be meant; choose one.",
-  tooLarge: (size: string) => `This is larger than the ${size} that a job's code may have. Leave data and results out of it with lines in .pliantignore.`,
-  tooMany: (most: string) => `These are more files than the ${most} that a job's code may have. Leave data and results out of it with lines in .pliantignore.`,
+  tooLarge: (size: string) =>
+    `This is larger than the ${size} that a job's code may have. Leave data and results out of it with lines in .pliantignore.`,
+  tooMany: (most: string) =>
+    `These are more files than the ${most} that a job's code may have. Leave data and results out of it with lines in .pliantignore.`,
   data: "Data and surroundings",
   size: "Size",
   sharing: "Priority and mode",
@@ -74,13 +76,14 @@ export const submission = {
   onStall: { warn: "Say so", replace: "Replace what is stuck", end: "End the job" },
   notifyOn: { end: "Whenever it is over", failure: "Only if it has failed" },
   advice: {
-    title: "Share of the ideal speed on so many workers",
+    title: "Speed on so many workers, in % of the ideal",
     size: (workers: number, share: string, parts: string) => `${workers} workers: ${share}, ${parts} each`,
     parts: (least: number, most: number) =>
       least === most ? (least === 1 ? "1 part" : `${least} parts`) : `${least} to ${most} parts`,
     even: (parts: number) => `${parts} virtual workers divide well over all sizes of this job.`,
     worst: (workers: number, share: string) => `On ${workers} workers only ${share} of their time is used.`,
-    better: (parts: number, sizes: string) => `V = ${parts} keeps ${sizes} workers even; more parts cost time of their own.`,
+    better: (parts: number, sizes: string) =>
+      `V = ${parts} keeps ${sizes} workers even; more parts cost time of their own.`,
     and: " and ",
     use: (parts: number) => `Use V = ${parts}`,
     plan: "With the batch size, this weighs both:",
