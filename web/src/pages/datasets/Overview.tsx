@@ -1,6 +1,7 @@
 import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { cache } from "../../api/cache";
+import type { Schemas } from "../../api/client";
 import { keyOf, useChange } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
@@ -14,14 +15,14 @@ import { Time } from "../../components/Time";
 import { bytes, count, measure, NONE, percent } from "../../format/format";
 import { text } from "../../text";
 import classes from "./Datasets.module.css";
-import { type Dataset, samplesOf } from "./shown";
+import { type Dataset, insideOf, samplesOf } from "./shown";
 
 const words = text.datasets;
 
 export function Overview({ dataset }: { dataset: Dataset }) {
   const owns = useOwns(dataset.owner);
   const mayChange = useMay("data:write") && owns;
-  const { splits, labels, columns } = dataset.content;
+  const { splits = {}, labels = {}, columns = [] } = insideOf(dataset);
   return (
     <div className={classes.columns}>
       <div className={classes.stack}>
@@ -41,14 +42,14 @@ export function Overview({ dataset }: { dataset: Dataset }) {
 }
 
 function factsOf(dataset: Dataset): Fact[] {
-  const { content, source } = dataset;
-  const { checksum, mean, deviation, image_size: size } = content;
+  const { source } = dataset;
+  const { checksum = "", mean = [], deviation = [], image_size: size, num_files, num_bytes } = insideOf(dataset);
   const isReady = dataset.state === "ready";
   const facts: (Fact | false)[] = [
     { label: words.columns.kind, value: words.kinds[dataset.kind] },
     isReady && { label: words.fact.samples, value: count(samplesOf(dataset)) },
-    isReady && { label: words.fact.files, value: count(content.num_files) },
-    isReady && { label: words.fact.size, value: bytes(content.num_bytes) },
+    isReady && { label: words.fact.files, value: count(num_files) },
+    isReady && { label: words.fact.size, value: bytes(num_bytes) },
     size != null && { label: words.fact.imageSize, value: size.join(" × ") },
     mean.length > 0 && { label: words.fact.mean, value: mean.map(measure).join(", ") },
     deviation.length > 0 && { label: words.fact.deviation, value: deviation.map(measure).join(", ") },
@@ -123,7 +124,7 @@ function Labels({ labels }: { labels: Readonly<Record<string, number>> }) {
   );
 }
 
-function Columns({ columns }: { columns: Dataset["content"]["columns"] }) {
+function Columns({ columns }: { columns: Schemas["Content"]["columns"] }) {
   return (
     <Panel title={words.fact.columns} aside={<span className="dim">{count(columns.length)}</span>}>
       <section className={classes.table} tabIndex={0} aria-label={words.fact.columns}>

@@ -44,3 +44,8 @@ export function samplesOf(dataset: Dataset): number | null {
   if (dataset.state !== "ready" || splits.length === 0) return null;
   return splits.reduce((sum, value) => sum + value, 0);
 }
+
+/** What is in a data set, as far as it is known. */
+export function insideOf(dataset: Dataset): Partial<Schemas["Content"]> {
+  return dataset.content ?? {};
+}
