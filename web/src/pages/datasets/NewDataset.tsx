@@ -128,7 +128,9 @@ export default function NewDataset() {
           <SharingField value={sharedWith} onChange={setSharedWith} error={refused?.of("shared_with")} />
         </Panel>
         {refused !== null && <Problem error={refused} />}
-        {sending !== null && <Progressing sending={sending} onGoOn={() => void create()} canGoOn={chosen !== null} />}
+        {sending !== null && (busy || refused === null) && (
+          <Progressing sending={sending} onGoOn={() => void create()} canGoOn={chosen !== null} />
+        )}
         <Group>
           <Button type="submit" size="sm" loading={busy} disabled={!canChange}>
             {words.create}

@@ -15,7 +15,6 @@ test("a folder as it is has no parts to deal out", () => {
     kind: "any",
     description: "",
     shared_with: ["*"],
-    split: {},
   });
 });
 

@@ -78,7 +78,6 @@ export function requestOf(draft: Draft, sharedWith: readonly string[]): Request 
     kind: draft.kind,
     description: draft.description,
     shared_with: [...sharedWith],
-    split: {},
   };
   if (draft.kind !== "any") {
     request.split = {
