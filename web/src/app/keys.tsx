@@ -19,11 +19,17 @@ export function isTyping(event: KeyboardEvent): boolean {
   );
 }
 
+/** Whether single letters act as keys in this browser, and what changes that. */
+export function useKeysSwitch(): [boolean, (enabled: boolean) => void] {
+  const [enabled, setEnabled] = useLocalStorage({ key: "pliant-keys", defaultValue: true });
+  return [enabled, setEnabled];
+}
+
 /** The keys of the whole console: `G` and a letter goes somewhere, `C` submits, `/` searches, `?` lists them. */
 export function Keys() {
   const me = useMe();
   const navigate = useNavigate();
-  const [enabled, setEnabled] = useLocalStorage({ key: "pliant-keys", defaultValue: true });
+  const [enabled, setEnabled] = useKeysSwitch();
   const [shown, { open, close }] = useDisclosure(false);
   const wentAt = useRef(0);
   useEffect(() => {

@@ -19,6 +19,14 @@ export const routes: RouteObject[] = [
       </LoggedOn>
     ),
     errorElement: <Crashed />,
-    children: [...page(() => import("../pages/overview/Overview"), "/"), { path: "*", element: <NotFound /> }],
+    children: [
+      ...page(() => import("../pages/overview/Overview"), "/"),
+      ...page(() => import("../pages/account/Account"), "/me"),
+      ...page(() => import("../pages/people/People"), "/people"),
+      ...page(() => import("../pages/people/Person"), "/people/:name"),
+      ...page(() => import("../pages/audit/Audit"), "/audit"),
+      ...page(() => import("../pages/settings/Settings"), "/settings"),
+      { path: "*", element: <NotFound /> },
+    ],
   },
 ];
