@@ -37,10 +37,8 @@ const AT_MOST_EVERY_MS = 1000;
 export function SlotsPanel() {
   const address = useAddress();
   const by = KINDS.find((kind) => kind === address.get("by")) ?? "job";
-  const window = useMemo(
-    () => windowOf(address.get("from"), address.get("until")),
-    [address.get("from"), address.get("until")],
-  );
+  const [from, until] = [address.get("from"), address.get("until")];
+  const window = useMemo(() => windowOf(from, until), [from, until]);
   const asTable = address.get("show") === "table";
   const setWindow = useCallback((next: TimeWindow) => address.set(addressOfWindow(next)), [address.set]);
   const { chart, marks, now } = useSlots(by, window);

@@ -119,22 +119,22 @@ export function SlotsPlot({ chart, layers, hidden, marks, window, onWindow, now,
   const press = (event: KeyboardEvent) => {
     const place = indexAt(chart.times, at ?? until);
     const step = event.shiftKey ? 10 : 1;
-    const acts: Record<string, () => void> = {
-      ArrowLeft: () => moveTo(place - step),
-      ArrowRight: () => moveTo(place + step),
-      Home: () => moveTo(indexAt(chart.times, from)),
-      End: () => moveTo(chart.times.length - 1),
-      "+": () => onWindow(zoomed(window, 0.5, now)),
-      "=": () => onWindow(zoomed(window, 0.5, now)),
-      "-": () => onWindow(zoomed(window, 2, now)),
-      "[": () => onWindow(panned(window, -0.5, now)),
-      "]": () => onWindow(panned(window, 0.5, now)),
-      "0": () => onWindow({ live: true, length: until - from }),
-      m: () => moveTo(nextMark(marks, chart, at ?? from)),
-      Enter: () => setCursor((shown) => (shown === null ? null : { ...shown, pinned: !shown.pinned })),
-      Escape: () => setCursor(null),
-    };
-    const act = acts[event.key];
+    const acts = new Map<string, () => void>([
+      ["ArrowLeft", () => moveTo(place - step)],
+      ["ArrowRight", () => moveTo(place + step)],
+      ["Home", () => moveTo(indexAt(chart.times, from))],
+      ["End", () => moveTo(chart.times.length - 1)],
+      ["+", () => onWindow(zoomed(window, 0.5, now))],
+      ["=", () => onWindow(zoomed(window, 0.5, now))],
+      ["-", () => onWindow(zoomed(window, 2, now))],
+      ["[", () => onWindow(panned(window, -0.5, now))],
+      ["]", () => onWindow(panned(window, 0.5, now))],
+      ["0", () => onWindow({ live: true, length: until - from })],
+      ["m", () => moveTo(nextMark(marks, chart, at ?? from))],
+      ["Enter", () => setCursor((shown) => (shown === null ? null : { ...shown, pinned: !shown.pinned }))],
+      ["Escape", () => setCursor(null)],
+    ]);
+    const act = acts.get(event.key);
     if (act === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     act();
@@ -146,7 +146,6 @@ export function SlotsPlot({ chart, layers, hidden, marks, window, onWindow, now,
   const shownAt = Math.min(Math.max(at ?? until, from), until);
   return (
     <div className={classes.place}>
-      {/* biome-ignore lint/a11y/useSemanticElements: no input shows a chart */}
       <div
         className={classes.plot}
         role="slider"
