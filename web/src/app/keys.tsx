@@ -25,6 +25,13 @@ export function useKeysSwitch(): [boolean, (enabled: boolean) => void] {
   return [enabled, setEnabled];
 }
 
+const SHOW = "pliant:keys";
+
+/** Show the list of keys. */
+export function showKeys(): void {
+  window.dispatchEvent(new Event(SHOW));
+}
+
 /** The keys of the whole console: `G` and a letter goes somewhere, `C` submits, `/` searches, `?` lists them. */
 export function Keys() {
   const me = useMe();
@@ -53,7 +60,11 @@ export function Keys() {
       }
     };
     window.addEventListener("keydown", press);
-    return () => window.removeEventListener("keydown", press);
+    window.addEventListener(SHOW, open);
+    return () => {
+      window.removeEventListener("keydown", press);
+      window.removeEventListener(SHOW, open);
+    };
   }, [enabled, me, navigate, open]);
   return (
     <Modal opened={shown} onClose={close} title={text.keys.title}>

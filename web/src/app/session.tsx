@@ -6,6 +6,7 @@ import { live } from "../api/live";
 import { useGet } from "../api/queries";
 import { Problem } from "../components/Notice";
 import { FirstPaint } from "./FirstPaint";
+import { forgetPages } from "./recent";
 
 export type Me = Schemas["Me"];
 export type Permission = Me["permissions"][number];
@@ -37,6 +38,7 @@ export function LoggedOn({ children }: { children: ReactNode }) {
   useEffect(() => {
     onLoggedOff(() => {
       live.stop();
+      forgetPages();
       cache.removeQueries({ predicate: ({ queryKey }) => queryKey[1] !== "/v1/me" });
       void cache.resetQueries({ predicate: ({ queryKey }) => queryKey[1] === "/v1/me" });
     });

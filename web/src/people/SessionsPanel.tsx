@@ -19,8 +19,12 @@ const words = text.people.sessions;
 /** Where somebody is logged on; each session can be ended. */
 export function SessionsPanel({ owner }: { owner: string }) {
   const own = useMe().name === owner;
-  const mine = useGet("/v1/me/sessions", {}, { enabled: own });
-  const theirs = useGet("/v1/users/{name}/sessions", { params: { path: { name: owner } } }, { enabled: !own });
+  const mine = useGet("/v1/me/sessions", {}, { enabled: own, fresh: true });
+  const theirs = useGet(
+    "/v1/users/{name}/sessions",
+    { params: { path: { name: owner } } },
+    { enabled: !own, fresh: true },
+  );
   const sessions = own ? mine : theirs;
   const canChange = useCanChange();
   const [asked, setAsked] = useState<Session | null>(null);

@@ -22,7 +22,7 @@ const words = text.people.tokens;
 export function TokensPanel({ owner }: { owner: string }) {
   const own = useMe().name === owner;
   const canChange = useCanChange();
-  const tokens = useGet("/v1/tokens", { params: { query: { owner } } });
+  const tokens = useGet("/v1/tokens", { params: { query: { owner } } }, { fresh: true });
   const [making, setMaking] = useState(false);
   const [made, setMade] = useState<Schemas["NewToken"] | null>(null);
   const [asked, setAsked] = useState<Token | null>(null);

@@ -25,7 +25,7 @@ const words = text.people;
 /** Somebody's account: role, whether it is open, tokens, sessions. */
 export default function Person() {
   const { name = "" } = useParams();
-  const user = useGet("/v1/users/{name}", { params: { path: { name } } });
+  const user = useGet("/v1/users/{name}", { params: { path: { name } } }, { fresh: true });
   return (
     <Page title={name} heading={<span className="wrap">{name}</span>}>
       <Answer query={user}>

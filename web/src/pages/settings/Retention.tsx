@@ -18,7 +18,7 @@ const GIGABYTES = 4e9;
 
 /** How long what ended jobs left behind is kept. */
 export function Retention() {
-  const retention = useGet("/v1/retention", {});
+  const retention = useGet("/v1/retention", {}, { fresh: true });
   return (
     <Panel title={words.title}>
       <Answer query={retention} rows={5}>
