@@ -50,11 +50,15 @@ export function usePalette(query: string, asked: string): Choices {
     .slice(0, query === "" ? RECENT : undefined)
     .map((visit) => ({ id: `recent ${visit.path}`, kind: words.recent, label: visit.title, path: visit.path }));
   const own = [...recent, ...pages, ...commands].filter((item) => fits(item.label, query));
-  const found = query === "" || !enabled ? [] : (answer.data?.found ?? []).map(itemOf);
+  const stale = query !== asked || answer.isPlaceholderData;
+  const found =
+    query === "" || !enabled
+      ? []
+      : (answer.data?.found ?? []).map(itemOf).filter((item) => !stale || fits(item.label, query));
   const there = new Set(found.map((item) => item.path));
   return {
     items: [...own.filter((item) => item.kind !== words.recent || !there.has(item.path)), ...found],
-    asking: query !== "" && enabled && (answer.isFetching || query !== asked),
+    asking: query !== "" && enabled && (answer.isFetching || stale),
   };
 }
 

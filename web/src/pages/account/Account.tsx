@@ -36,7 +36,7 @@ export default function Account() {
             <TokensPanel owner={me.name} />
             <SessionsPanel owner={me.name} />
             <Panel title={words.may}>
-              <ul style={{ margin: 0, paddingLeft: 18 }}>
+              <ul style={{ margin: 0, paddingLeft: 18, columnWidth: 280 }}>
                 {me.permissions.map((permission) => (
                   <li key={permission}>{text.people.permissions[permission] ?? permission}</li>
                 ))}

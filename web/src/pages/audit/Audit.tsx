@@ -79,7 +79,7 @@ export default function Audit() {
               rows={entries}
               rowId={(entry) => String(entry.seq)}
               onRange={log.onRange}
-              maxHeight="calc(100dvh - 230px)"
+              maxHeight="calc(100dvh - 280px)"
               card={(entry) => <Card entry={entry} />}
               empty={
                 <Empty
@@ -108,7 +108,7 @@ function Who({ entry }: { entry: Entry }) {
 function CameOf({ entry }: { entry: Entry }) {
   const outcome = outcomeOf(entry.status);
   return (
-    <span>
+    <span className={classes.outcomeOf}>
       <State {...drawn(outcome)} word={words.outcomes[outcome] ?? outcome} />
       <span className={classes.number}>{entry.status}</span>
     </span>
@@ -117,7 +117,7 @@ function CameOf({ entry }: { entry: Entry }) {
 
 function Card({ entry }: { entry: Entry }) {
   return (
-    <>
+    <div className={classes.card}>
       <b className="cut" title={entry.action}>
         {entry.action} {entry.target}
       </b>
@@ -127,7 +127,7 @@ function Card({ entry }: { entry: Entry }) {
       <span>
         <CameOf entry={entry} /> · <Time at={entry.at} />
       </span>
-    </>
+    </div>
   );
 }
 

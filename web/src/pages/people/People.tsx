@@ -81,11 +81,13 @@ export default function People() {
             rowId={(user) => user.name}
             href={(user) => `/people/${encodeURIComponent(user.name)}`}
             card={(user) => (
-              <>
+              <Stack gap={4}>
                 <b className="cut">{user.name}</b>
-                <span className="dim">{words.roles[user.role] ?? user.role}</span>
-                <Active user={user} />
-              </>
+                <Group gap="sm">
+                  <Active user={user} />
+                  <span className="dim">{words.roles[user.role] ?? user.role}</span>
+                </Group>
+              </Stack>
             )}
             empty={<Empty title={words.none} hint={words.noneHint} />}
           />

@@ -153,7 +153,7 @@ function Actions({ user }: { user: User }) {
       {change.error !== null && asked === null && <Problem error={change.error} />}
       <Group gap="xs">
         <Button variant="default" disabled={!canChange} onClick={() => ask("password")}>
-          {words.reset}…
+          {words.passwordAction}
         </Button>
         {user.active ? (
           <Button variant="default" disabled={!canChange} onClick={() => ask("disable")}>

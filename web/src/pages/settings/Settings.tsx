@@ -36,7 +36,6 @@ export default function Settings() {
               </Answer>
             </Panel>
             {mayBackUp && <Backup />}
-            <Shutdown url={facts.data?.url ?? window.location.origin} />
           </>
         }
         right={
@@ -44,6 +43,7 @@ export default function Settings() {
             <Retention />
             <Cleanup />
             <Answer query={facts}>{(known) => <Options options={known.options} />}</Answer>
+            <Shutdown url={facts.data?.url ?? window.location.origin} />
           </>
         }
       />
@@ -60,7 +60,7 @@ function About({ facts }: { facts: Schemas["ServerFacts"] }) {
           label: words.facts.started,
           value: (
             <>
-              <Time at={facts.started_at} /> (<Age since={facts.started_at} />)
+              <Time at={facts.started_at} /> · <Age since={facts.started_at} /> {words.ago}
             </>
           ),
         },

@@ -7,7 +7,6 @@ export const people = {
   columns: { name: "Name", role: "Role", state: "State", created: "Made", password: "Password changed" },
   active: "Active",
   disabled: "Disabled",
-  more: "Show more",
   roles: { admin: "administrator", operator: "operator", user: "user", viewer: "viewer" } as Record<string, string>,
   roleHints: {
     admin: "may do everything, other people's accounts included",
@@ -16,7 +15,7 @@ export const people = {
     viewer: "sees what is theirs or shared with them",
   } as Record<string, string>,
   permissions: {
-    self: "their own password, sessions and tokens",
+    self: "one's own password, sessions and tokens",
     "pool:read": "see the pool, queues and resource groups",
     "pool:write": "change queues and resource groups",
     "jobs:read": "see jobs and searches",
@@ -62,6 +61,7 @@ export const people = {
   removeAsk: (name: string) => `Remove ${name}?`,
   removeWhat:
     "Their sessions and tokens end. What they own stays under this name, so give the name to nobody else. To keep somebody out, disable them.",
+  passwordAction: "Password…",
   reset: "New password",
   resetAsk: (name: string) => `Give ${name} a new password`,
   resetWhat: "Their sessions end. Tell them the new password by a way that others do not read.",

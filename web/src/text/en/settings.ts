@@ -9,7 +9,7 @@ export const settings = {
     data: "Data root",
   },
   stores: { sqlite: "SQLite", postgresql: "PostgreSQL" } as Record<string, string>,
-  ago: (age: string) => `${age} ago`,
+  ago: "ago",
   options: {
     title: "What it was started with",
     which: "Options shown",
