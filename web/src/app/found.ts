@@ -29,12 +29,26 @@ export function placeOf({ kind, id }: Pick<Noun, "kind" | "id">): string {
   }
 }
 
-/** Whether every word of a query begins a word of the text, or stands somewhere in it. */
+/** Whether every word of a query stands somewhere in a text. */
 export function fits(label: string, query: string): boolean {
   const whole = label.toLowerCase();
-  const words = whole.split(/[\s._/-]+/);
-  return query
+  return wordsOf(query).every((part) => whole.includes(part));
+}
+
+/** What begins like the query first, then what has a word that does, then all else; in the order it was in. */
+export function bestFirst<T extends { label: string }>(items: readonly T[], query: string): T[] {
+  const asked = query.trim().toLowerCase();
+  const rank = ({ label }: T): number => {
+    const whole = label.toLowerCase();
+    if (whole.startsWith(asked)) return 0;
+    return wordsOf(whole).some((word) => wordsOf(asked).some((part) => word.startsWith(part))) ? 1 : 2;
+  };
+  return items.toSorted((one, other) => rank(one) - rank(other));
+}
+
+function wordsOf(text: string): string[] {
+  return text
     .toLowerCase()
-    .split(/\s+/)
-    .every((part) => part === "" || words.some((word) => word.startsWith(part)) || whole.includes(part));
+    .split(/[\s._/-]+/)
+    .filter((word) => word !== "");
 }

@@ -2,7 +2,7 @@ import { useLocation } from "react-router";
 import type { Schemas } from "../api/client";
 import { useChange, useGet } from "../api/queries";
 import { text } from "../text";
-import { fits, placeOf } from "./found";
+import { bestFirst, fits, placeOf } from "./found";
 import { showKeys } from "./keys";
 import { placesOf } from "./places";
 import { recentPages } from "./recent";
@@ -49,7 +49,10 @@ export function usePalette(query: string, asked: string): Choices {
     .filter((visit) => !known.has(visit.path))
     .slice(0, query === "" ? RECENT : undefined)
     .map((visit) => ({ id: `recent ${visit.path}`, kind: words.recent, label: visit.title, path: visit.path }));
-  const own = [...recent, ...pages, ...commands].filter((item) => fits(item.label, query));
+  const own = bestFirst(
+    [...recent, ...pages, ...commands].filter((item) => fits(item.label, query)),
+    query,
+  );
   const stale = query !== asked || answer.isPlaceholderData;
   const found =
     query === "" || !enabled

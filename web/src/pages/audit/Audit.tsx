@@ -91,7 +91,9 @@ export default function Audit() {
             />
             {entries.length > 0 && (
               <div className="dim" role="status">
-                {log.more ? words.more(count(entries.length)) : words.loaded(count(entries.length))}
+                {log.more
+                  ? words.more(count(entries.length))
+                  : words.loaded(count(entries.length), entries.length === 1)}
               </div>
             )}
           </>

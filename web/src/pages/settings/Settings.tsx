@@ -15,6 +15,7 @@ import { type ShortColumn, ShortTable } from "../../components/ShortTable";
 import { Sides } from "../../components/Sides";
 import { Age, Time } from "../../components/Time";
 import { useAddress } from "../../components/useAddress";
+import { Words } from "../../components/Words";
 import { text } from "../../text";
 import { Cleanup } from "./Cleanup";
 import { Retention } from "./Retention";
@@ -172,7 +173,11 @@ function Shutdown({ url }: { url: string }) {
             {words.shutdown.action}
           </Button>
         </div>
-        {end.isSuccess && <strong role="status">{words.shutdown.ends}</strong>}
+        {end.isSuccess && (
+          <strong role="status">
+            <Words of={words.shutdown.ends} />
+          </strong>
+        )}
       </Stack>
       <Confirm
         opened={asking}
@@ -183,7 +188,7 @@ function Shutdown({ url }: { url: string }) {
         error={end.error}
         onConfirm={() => end.mutate({})}
       >
-        {words.shutdown.what}
+        <Words of={words.shutdown.what} />
       </Confirm>
     </Panel>
   );

@@ -7,7 +7,7 @@ export const audit = {
   refresh: "Newest",
   columns: { at: "Time", who: "Who", action: "What", target: "To what", outcome: "Outcome", address: "From" },
   nobody: "nobody",
-  loaded: (number: string) => `${number} entries`,
+  loaded: (number: string, one: boolean) => (one ? "1 entry" : `${number} entries`),
   more: (number: string) => `${number} entries, older ones come as you scroll`,
   none: "Nothing of that was written down",
   noneHint: "Every change, log-on and refusal is. Choose less in the filters.",
