@@ -21,6 +21,12 @@ export const routes: RouteObject[] = [
     errorElement: <Crashed />,
     children: [
       ...page(() => import("../pages/overview/Overview"), "/"),
+      ...page(() => import("../pages/queues/Queues"), "/queues"),
+      ...page(() => import("../pages/queues/QueuePage"), "/queues/:name"),
+      ...page(() => import("../pages/queues/GroupPage"), "/queues/groups/:name"),
+      ...page(() => import("../pages/machines/Machines"), "/machines"),
+      ...page(() => import("../pages/usage/Usage"), "/usage"),
+      ...page(() => import("../pages/events/Events"), "/events"),
       ...page(() => import("../pages/account/Account"), "/me"),
       ...page(() => import("../pages/people/People"), "/people"),
       ...page(() => import("../pages/people/Person"), "/people/:name"),

@@ -11,13 +11,15 @@ interface Props {
   heading?: ReactNode;
   /** Beside the heading: what can be done. */
   actions?: ReactNode;
+  /** The heading is only heard, not seen. */
+  bare?: boolean;
   /** Not among the pages that one looked at. */
   passing?: boolean;
   children: ReactNode;
 }
 
 /** A page: its heading, what can be done, and what it shows. */
-export function Page({ title, heading, actions, passing = false, children }: Props) {
+export function Page({ title, heading, actions, bare = false, passing = false, children }: Props) {
   const { pathname } = useLocation();
   useEffect(() => {
     if (!passing) remember({ path: pathname, title });
@@ -25,10 +27,14 @@ export function Page({ title, heading, actions, passing = false, children }: Pro
   useDocumentTitle(`${title} · ${text.product}`);
   return (
     <div className={classes.page}>
-      <div className={classes.head}>
-        <h1 className={classes.title}>{heading ?? title}</h1>
-        {actions && <div className={classes.actions}>{actions}</div>}
-      </div>
+      {bare ? (
+        <h1 className="unseen">{title}</h1>
+      ) : (
+        <div className={classes.head}>
+          <h1 className={classes.title}>{heading ?? title}</h1>
+          {actions && <div className={classes.actions}>{actions}</div>}
+        </div>
+      )}
       {children}
     </div>
   );

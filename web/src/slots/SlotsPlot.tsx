@@ -1,6 +1,6 @@
 import { type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
-import { axis, Plot, type PlotOptions } from "../components/Plot";
+import { axis, Plot, type PlotOptions, timeAxis } from "../components/Plot";
 import { count, duration, measure, time } from "../format/format";
 import { text } from "../text";
 import type { Tokens } from "../theme/tokens";
@@ -49,7 +49,7 @@ export function SlotsPlot({ chart, layers, hidden, marks, window, onWindow, now,
       y: { range: () => [0, current.current.most * 1.04] },
     },
     axes: [
-      axis(tokens, { grid: { show: false } }),
+      timeAxis(tokens, { grid: { show: false } }),
       axis(tokens, { size: 44, incrs: INCREMENTS, values: (_, ticks) => ticks.map(count) }),
     ],
     series: [
