@@ -11,13 +11,15 @@ interface QueryOptions {
   /** Keep showing the answer to the parameters before while the next one is on its way. */
   keepPrevious?: boolean;
   retry?: false;
+  /** Ask again whenever it is shown: for what no event tells of. */
+  fresh?: boolean;
 }
 
 /** The answer of a route, kept by its path and parameters until an event says that it is out of date. */
 export function useGet<P extends PathOf<"get">>(
   path: P,
   init: InitOf<P, "get">,
-  { enabled, refetchInterval, keepPrevious, retry }: QueryOptions = {},
+  { enabled, refetchInterval, keepPrevious, retry, fresh }: QueryOptions = {},
 ): UseQueryResult<AnswerOf<P, "get">, Refused> {
   return useQuery<AnswerOf<P, "get">, Refused>({
     queryKey: keyOf(path, init),
@@ -26,6 +28,7 @@ export function useGet<P extends PathOf<"get">>(
     ...(refetchInterval !== undefined && { refetchInterval }),
     ...(keepPrevious && { placeholderData: (before: AnswerOf<P, "get"> | undefined) => before }),
     ...(retry !== undefined && { retry }),
+    ...(fresh && { staleTime: 0 }),
   } as Parameters<typeof useQuery<AnswerOf<P, "get">, Refused>>[0]);
 }
 

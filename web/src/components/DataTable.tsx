@@ -105,6 +105,7 @@ function Wide<T>(props: Props<T>) {
   const modelOf = new Map(table.getRowModel().rows.map((row) => [row.id, row]));
   const keys = useRowKeys(box, rows.length, (index) => virtual.scrollToIndex(index));
   const leaves = table.getVisibleLeafColumns();
+  const span = leaves.length + (selection ? 1 : 0); // more would be columns of their own, and take the width of others
   return (
     <section
       ref={box}
@@ -142,12 +143,12 @@ function Wide<T>(props: Props<T>) {
           </tr>
         </thead>
         <tbody>
-          {before > 0 && <Gap height={before} />}
+          {before > 0 && <Gap span={span} height={before} />}
           {items.map((item) => {
             const row = rows[item.index];
             const model = row === undefined ? undefined : modelOf.get(rowId(row));
             if (row === undefined || model === undefined)
-              return <Gap key={item.key} height={ROW} line={item.index + 2} />;
+              return <Gap key={item.key} span={span} height={ROW} line={item.index + 2} />;
             const id = rowId(row);
             return (
               <tr key={id} data-row={item.index} aria-rowindex={item.index + 2} aria-selected={selection?.ids.has(id)}>
@@ -175,17 +176,17 @@ function Wide<T>(props: Props<T>) {
               </tr>
             );
           })}
-          {after > 0 && <Gap height={after} />}
+          {after > 0 && <Gap span={span} height={after} />}
         </tbody>
       </table>
     </section>
   );
 }
 
-function Gap({ height, line }: { height: number; line?: number }) {
+function Gap({ span, height, line }: { span: number; height: number; line?: number }) {
   return (
     <tr aria-rowindex={line} aria-hidden={line === undefined}>
-      <td colSpan={100} style={{ height, padding: 0, border: 0 }} />
+      <td colSpan={span} style={{ height, padding: 0, border: 0 }} />
     </tr>
   );
 }

@@ -1,4 +1,5 @@
 /** The one place that names the language. A page's words stand in a file of their own, called like the page. */
+import { audit } from "./en/audit";
 import { common } from "./en/common";
 import { datasets } from "./en/datasets";
 import { endpoints } from "./en/endpoints";
@@ -7,13 +8,16 @@ import { events } from "./en/events";
 import { files } from "./en/files";
 import { logon } from "./en/logon";
 import { machines } from "./en/machines";
+import { me } from "./en/me";
 import { overview } from "./en/overview";
+import { people } from "./en/people";
 import { queues } from "./en/queues";
 import { searches } from "./en/searches";
+import { settings } from "./en/settings";
 import { sharing } from "./en/sharing";
 import { slots } from "./en/slots";
 import { submission } from "./en/submission";
 import { usage } from "./en/usage";
 import { violation } from "./en/violation";
 
-export const text = { ...common, datasets, endpoints, environments, events, files, logon, machines, overview, queues, searches, sharing, slots, submission, usage, violation };
+export const text = { ...common, audit, datasets, endpoints, environments, events, files, logon, machines, me, overview, people, queues, searches, settings, sharing, slots, submission, usage, violation };

@@ -1,4 +1,5 @@
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
+import { text } from "../text";
 import { type Scheme, TOKENS } from "./tokens";
 
 const BLUE: MantineColorsTuple = [
@@ -36,6 +37,14 @@ export const theme = createTheme({
   cursorType: "pointer",
   respectReducedMotion: true,
   components: {
+    InputWrapper: {
+      vars: () => ({
+        label: {},
+        error: { "--input-error-size": "12px" },
+        description: { "--input-description-size": "12px" },
+      }),
+    },
+    CloseButton: { defaultProps: { "aria-label": text.close } },
     Button: { defaultProps: { size: "xs", fz: 14 } },
     TextInput: { defaultProps: { size: "xs" } },
     PasswordInput: { defaultProps: { size: "xs" } },
@@ -49,7 +58,7 @@ export const theme = createTheme({
       defaultProps: { centered: true, transitionProps: { duration: 120 } },
       styles: { title: { fontSize: 16, lineHeight: "24px", fontWeight: 600 } },
     },
-    Menu: { defaultProps: { transitionProps: { duration: 120 } } },
+    Menu: { defaultProps: { withInitialFocusPlaceholder: false, transitionProps: { duration: 120 } } },
   },
 });
 
