@@ -19,6 +19,12 @@ export const routes: RouteObject[] = [
       </LoggedOn>
     ),
     errorElement: <Crashed />,
-    children: [...page(() => import("../pages/overview/Overview"), "/"), { path: "*", element: <NotFound /> }],
+    children: [
+      ...page(() => import("../pages/overview/Overview"), "/"),
+      ...page(() => import("../pages/jobs/Jobs"), "/jobs"),
+      ...page(() => import("../pages/job/Compare"), "/jobs/compare"),
+      ...page(() => import("../pages/job/JobPage"), "/jobs/:id/:tab?"),
+      { path: "*", element: <NotFound /> },
+    ],
   },
 ];

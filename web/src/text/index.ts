@@ -3,10 +3,24 @@ import { common } from "./en/common";
 import { datasets } from "./en/datasets";
 import { environments } from "./en/environments";
 import { files } from "./en/files";
+import { job } from "./en/job";
+import { jobs } from "./en/jobs";
 import { logon } from "./en/logon";
 import { sharing } from "./en/sharing";
 import { slots } from "./en/slots";
 import { submission } from "./en/submission";
 import { violation } from "./en/violation";
 
-export const text = { ...common, datasets, environments, files, logon, sharing, slots, submission, violation };
+export const text = {
+  ...common,
+  datasets,
+  environments,
+  files,
+  job,
+  jobs,
+  logon,
+  sharing,
+  slots,
+  submission,
+  violation,
+};
