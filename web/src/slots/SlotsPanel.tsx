@@ -9,9 +9,9 @@ import {
   IconPlus,
 } from "@tabler/icons-react";
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { keyOf, useGet } from "../api/queries";
 import { cache } from "../api/cache";
 import { useEvents } from "../api/live";
-import { keyOf, useGet } from "../api/queries";
 import { Answer } from "../components/Notice";
 import { Panel } from "../components/Panel";
 import { useNow } from "../components/Time";
@@ -24,7 +24,7 @@ import { MarksTable } from "./MarksTable";
 import type { SlotMark } from "./marks";
 import classes from "./Slots.module.css";
 import { SlotsPlot } from "./SlotsPlot";
-import { addressOfWindow, boundsOf, PRESETS, panned, paused, type TimeWindow, windowOf, zoomed } from "./window";
+import { addressOfWindow, boundsOf, panned, paused, PRESETS, type TimeWindow, windowOf, zoomed } from "./window";
 
 const words = text.slots;
 const KINDS = ["job", "endpoint", "search", "queue", "user"] as const;
@@ -49,13 +49,7 @@ export function SlotsPanel() {
     <Panel
       title={words.title}
       aside={
-        <Controls
-          window={window}
-          onWindow={setWindow}
-          now={now}
-          asTable={asTable}
-          onTable={(show) => address.set({ show: show ? "table" : null })}
-        >
+        <Controls window={window} onWindow={setWindow} now={now} asTable={asTable} onTable={(show) => address.set({ show: show ? "table" : null })}>
           <Select
             aria-label={words.by}
             w={112}
@@ -72,14 +66,7 @@ export function SlotsPanel() {
           asTable ? (
             <MarksTable marks={marks.data?.marks ?? []} more={marks.data?.num_more ?? 0} caption={captionOf(shown)} />
           ) : (
-            <Chart
-              key={by}
-              chart={shown}
-              marks={marks.data?.marks ?? []}
-              window={window}
-              onWindow={setWindow}
-              now={now}
-            />
+            <Chart key={by} chart={shown} marks={marks.data?.marks ?? []} window={window} onWindow={setWindow} now={now} />
           )
         }
       </Answer>

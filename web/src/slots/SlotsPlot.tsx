@@ -48,22 +48,17 @@ export function SlotsPlot({ chart, layers, hidden, marks, window, onWindow, now,
       x: { time: true, range: () => [current.current.from, current.current.until] },
       y: { range: () => [0, current.current.most * 1.04] },
     },
-    axes: [
-      axis(tokens, { grid: { show: false } }),
-      axis(tokens, { size: 44, incrs: INCREMENTS, values: (_, ticks) => ticks.map(count) }),
-    ],
+    axes: [axis(tokens, { grid: { show: false } }), axis(tokens, { size: 44, incrs: INCREMENTS, values: (_, ticks) => ticks.map(count) })],
     series: [
       {},
-      ...[...stack.layers].reverse().map(
-        (layer): uPlot.Series => ({
-          label: layer.key,
-          stroke: tokens.surface,
-          width: 1,
-          fill: (self) => fillOf(self.ctx, tokens, layer.colour),
-          paths: stepped,
-          points: { show: false },
-        }),
-      ),
+      ...[...stack.layers].reverse().map((layer): uPlot.Series => ({
+        label: layer.key,
+        stroke: tokens.surface,
+        width: 1,
+        fill: (self) => fillOf(self.ctx, tokens, layer.colour),
+        paths: stepped,
+        points: { show: false },
+      })),
       { label: "capacity", stroke: tokens.dim, width: 1.5, dash: [4, 4], paths: stepped, points: { show: false } },
     ],
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
@@ -163,14 +158,7 @@ export function SlotsPlot({ chart, layers, hidden, marks, window, onWindow, now,
         <Plot data={data} options={options} shape={shape} height={height} onPlot={onPlot} />
       </div>
       {cursor !== null && box !== null && (
-        <Tooltip
-          chart={chart}
-          layers={stack.layers}
-          at={cursor.at}
-          left={box.left + cursor.left}
-          width={box.left + box.width}
-          pinned={cursor.pinned}
-        />
+        <Tooltip chart={chart} layers={stack.layers} at={cursor.at} left={box.left + cursor.left} width={box.left + box.width} pinned={cursor.pinned} />
       )}
       {box !== null && <Marks marks={marks} box={box} />}
     </div>

@@ -58,7 +58,6 @@ function Claim({ job }: { job: Job }) {
   if (!job.claim_reason) return shown;
   return (
     <Tooltip label={job.claim_reason}>
-      {/* biome-ignore lint/a11y/useSemanticElements: the reason is a text beside it, not an action */}
       <span tabIndex={0} role="note" aria-label={`${words.claims[job.claim]}: ${job.claim_reason}`}>
         {shown}
       </span>

@@ -131,12 +131,11 @@ function useSteady(pages: ReturnType<typeof usePages<JobRow>>, isSelecting: bool
   const isHeld = (hovered || isSelecting || isAway) && rows.length > 0;
   if (!isHeld) held.current = null;
   else held.current ??= rows;
-  const shown = useMemo(() => {
-    // the round and what is held decide, too
-    const before = held.current;
-    return before === null ? { rows, numNew: 0, isChanged: false } : steady(before, rows, idOf);
-    // biome-ignore lint/correctness/useExhaustiveDependencies: what is held changes with these
-  }, [rows, isHeld, round]);
+  const before = held.current;
+  const shown = useMemo(
+    () => (before === null ? { rows, numNew: 0, isChanged: false } : steady(before, rows, idOf)),
+    [before, rows],
+  );
   if (isHeld) held.current = shown.rows;
   const onRange = useCallback(
     (first: number, last: number) => {

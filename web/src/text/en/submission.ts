@@ -9,10 +9,8 @@ export const submission = {
   otherCode: "Send other code",
   noScript: "There is no Python file in this. Choose the folder or the script that is to run.",
   whichScript: "Several files could be meant; choose one.",
-  tooLarge: (size: string) =>
-    `This is larger than the ${size} that a job's code may have. Leave data and results out of it with lines in .pliantignore.`,
-  tooMany: (most: string) =>
-    `These are more files than the ${most} that a job's code may have. Leave data and results out of it with lines in .pliantignore.`,
+  tooLarge: (size: string) => `This is larger than the ${size} that a job's code may have. Leave data and results out of it with lines in .pliantignore.`,
+  tooMany: (most: string) => `These are more files than the ${most} that a job's code may have. Leave data and results out of it with lines in .pliantignore.`,
   data: "Data and surroundings",
   size: "Size",
   sharing: "Priority and mode",
@@ -81,8 +79,7 @@ export const submission = {
       least === most ? (least === 1 ? "1 part" : `${least} parts`) : `${least} to ${most} parts`,
     even: (parts: number) => `${parts} virtual workers divide well over all sizes of this job.`,
     worst: (workers: number, share: string) => `On ${workers} workers only ${share} of their time is used.`,
-    better: (parts: number, sizes: string) =>
-      `V = ${parts} keeps ${sizes} workers even; more parts cost time of their own.`,
+    better: (parts: number, sizes: string) => `V = ${parts} keeps ${sizes} workers even; more parts cost time of their own.`,
     and: " and ",
     use: (parts: number) => `Use V = ${parts}`,
     plan: "With the batch size, this weighs both:",
