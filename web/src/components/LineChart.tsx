@@ -47,7 +47,7 @@ export function LineChart(props: Props) {
   const options = (tokens: Tokens): PlotOptions => ({
     scales: { x: { time: over === "time" }, y: log ? { distr: 3 } : {} },
     axes: [
-      axis(tokens, over === "time" ? {} : { values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
+      axis(tokens, over === "time" ? {} : { size: 32, values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
       axis(tokens, {
         size: 64,
         values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : calls.current.write(tick))),

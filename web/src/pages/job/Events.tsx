@@ -26,6 +26,7 @@ const KINDS: readonly Schemas["EventKind"][] = [
   "task.entered",
   "task.left",
   "task.lost",
+  "generation.forming",
   "generation.switched",
   "generation.abandoned",
   "epoch.finished",

@@ -25,14 +25,15 @@ export default function Overview({ detail }: { detail: Schemas["JobDetail"] }) {
   const { job } = detail;
   const mayChange = useMay("jobs:write");
   const owns = useOwns(job.owner);
+  const canBeChanged = mayChange && owns && !isOver(job);
   return (
-    <div className={classes.columns} data-single={!(mayChange && owns && !isOver(job)) || undefined}>
+    <div className={classes.columns} data-single={!canBeChanged || undefined}>
       <div className={classes.column}>
         <SlotStrip detail={detail} />
         <WhyPanel id={job.id} remark={detail.remark ?? ""} />
         <NewestLines job={job} />
       </div>
-      {mayChange && owns && !isOver(job) && (
+      {canBeChanged && (
         <div className={classes.column}>
           <ChangePanel key={job.id} job={job} />
         </div>
@@ -48,14 +49,14 @@ function WhyPanel({ id, remark }: { id: string; remark: string }) {
     <Panel title={words.why.title}>
       <Answer query={why} rows={2}>
         {(shown) => {
-          const history = [...shown.history].reverse();
+          const history = shown.history.filter((event, index) => index > 0 || event.message !== shown.sentence);
           return (
             <>
               <p className={classes.why}>{shown.sentence || words.why.none}</p>
               {remark !== "" && <p className="wrap">{remark}</p>}
               {history.length > 0 && (
                 <>
-                  <h3 className="dim">{words.why.history}</h3>
+                  <h3 className={classes.before}>{words.why.history}</h3>
                   <ol className={classes.history}>
                     {history.slice(0, all ? undefined : SHOWN).map((event) => (
                       <li key={event.seq}>

@@ -18,7 +18,7 @@ export const COLUMNS: readonly Column<JobRow>[] = [
   {
     id: "id",
     header: title.id,
-    size: 116,
+    size: 104,
     meta: { sort: "submitted" },
     cell: ({ row }) => (
       <>
@@ -38,22 +38,22 @@ export const COLUMNS: readonly Column<JobRow>[] = [
   {
     id: "state",
     header: title.state,
-    size: 116,
+    size: 112,
     meta: { sort: "state" },
     cell: ({ row }) => <State state={row.original.state} />,
   },
   {
     id: "slots",
     header: title.slots,
-    size: 80,
+    size: 84,
     meta: { numeric: true, sort: "slots" },
     cell: ({ row }) => <Held row={row.original} />,
   },
-  { id: "of", header: title.of, size: 64, meta: { numeric: true }, cell: ({ row }) => rangeOf(row.original) },
+  { id: "of", header: title.of, size: 60, meta: { numeric: true }, cell: ({ row }) => rangeOf(row.original) },
   {
     id: "progress",
     header: title.progress,
-    size: 148,
+    size: 132,
     cell: ({ row }) =>
       row.original.progress === null ? (
         NONE
@@ -61,11 +61,11 @@ export const COLUMNS: readonly Column<JobRow>[] = [
         <ProgressBar fraction={row.original.progress.fraction} label={`${title.progress} ${row.original.id}`} />
       ),
   },
-  { id: "next", header: title.next, size: 168, cell: ({ row }) => nextOf(row.original) },
+  { id: "next", header: title.next, size: 150, cell: ({ row }) => nextOf(row.original) },
   {
     id: "queue",
     header: title.queue,
-    size: 96,
+    size: 90,
     meta: { sort: "queue" },
     cell: ({ row }) => <span title={row.original.queue}>{row.original.queue}</span>,
   },
@@ -79,14 +79,14 @@ export const COLUMNS: readonly Column<JobRow>[] = [
   {
     id: "owner",
     header: title.owner,
-    size: 92,
+    size: 86,
     meta: { sort: "owner" },
     cell: ({ row }) => <span title={row.original.owner}>{row.original.owner}</span>,
   },
   {
     id: "age",
     header: title.age,
-    size: 72,
+    size: 60,
     meta: { numeric: true },
     cell: ({ row }) => <Age since={row.original.submitted_at} />,
   },

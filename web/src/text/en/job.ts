@@ -202,7 +202,7 @@ export const job = {
       mode: "Mode",
       virtual: "Virtual workers",
       digest: "Digest of the code",
-      fingerprint: "Fingerprint of the result",
+      fingerprint: "Computed with",
       submitted: "Submitted",
       started: "Started",
       ended: "Ended",
