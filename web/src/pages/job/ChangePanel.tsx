@@ -229,7 +229,7 @@ function Stale({ base, job, form, onTheirs, onMine }: StaleProps) {
   );
   const write = (value: string | number) => (typeof value === "number" ? count(value) : value);
   return (
-    <Alert color="yellow" variant="outline" title={words.staleTitle} role="alert">
+    <Alert color="blue" variant="outline" title={words.staleTitle} role="alert">
       <Stack gap="sm">
         <span>{words.stale}</span>
         <table className={classes.preview}>

@@ -144,7 +144,7 @@ function Caption({ generations }: { generations: readonly Schemas["Generation"][
   if (newest?.switched_at == null) return null;
   const parts = [
     words.caption(newest.members.length, time(newest.switched_at)),
-    newest.pause_s == null ? null : words.pause(duration(newest.pause_s)),
+    !newest.pause_s ? null : words.pause(duration(newest.pause_s)),
     newest.step == null ? null : words.step(count(newest.step)),
     words.redone(newest.redone_steps ?? 0),
   ];
