@@ -6,6 +6,7 @@ import { files } from "./en/files";
 import { job } from "./en/job";
 import { jobs } from "./en/jobs";
 import { logon } from "./en/logon";
+import { overview } from "./en/overview";
 import { sharing } from "./en/sharing";
 import { slots } from "./en/slots";
 import { submission } from "./en/submission";
@@ -19,6 +20,7 @@ export const text = {
   job,
   jobs,
   logon,
+  overview,
   sharing,
   slots,
   submission,

@@ -4,7 +4,7 @@ import type { Schemas } from "../../api/client";
 import { useGet } from "../../api/queries";
 import { Answer } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
-import { axis, Plot, type PlotOptions } from "../../components/Plot";
+import { axis, Plot, type PlotOptions, timeAxis } from "../../components/Plot";
 import { useNow } from "../../components/Time";
 import { count, duration, time } from "../../format/format";
 import { Marks } from "../../slots/Marks";
@@ -68,7 +68,7 @@ function Strip({ job, points, marks, until }: Props) {
       y: { range: () => [0, current.current.highest * 1.06] },
     },
     axes: [
-      axis(tokens, { grid: { show: false } }),
+      timeAxis(tokens, { grid: { show: false } }),
       axis(tokens, {
         size: 40,
         incrs: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
