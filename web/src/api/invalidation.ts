@@ -41,6 +41,10 @@ const NOUNS: Readonly<Record<string, string>> = {
 /** Of a job; its series, logs and results are asked for by whoever shows them, as often as they want. */
 const OF_A_JOB: readonly string[] = ["/v1/jobs/{job_id}", "/v1/jobs/{job_id}/why"];
 
+/** Routes that can be asked about one job: then they show what has happened to it. */
+const ABOUT_A_JOB: readonly string[] = ["/v1/usage", "/v1/slots/marks", "/v1/events"];
+const ENDS: readonly string[] = ["completed", "failed", "stopped"];
+
 /** The routes that an event makes out of date, and the job whose alone they are; null: of all. */
 export function outdatedBy(event: ServerEvent): {
   paths: ReadonlySet<string>;
@@ -57,6 +61,8 @@ export function outdatedBy(event: ServerEvent): {
   if (event.kind === "queue.changed" || event.kind === "machine.changed") for (const path of POOL) paths.add(path);
   if (event.kind === "epoch.finished" || event.kind === "checkpoint.saved") paths.add("/v1/jobs/rows");
   if (event.kind === "checkpoint.saved") paths.add("/v1/jobs/{job_id}/checkpoints");
+  if (event.kind === "job.state" && ENDS.includes(String(event.data?.to))) paths.add("/v1/jobs/{job_id}/files");
+  if (event.kind === "model.saved" || event.kind === "task.left") paths.add("/v1/jobs/{job_id}/files");
   return { paths, under: NOUNS[event.kind] ?? null, job };
 }
 
@@ -64,6 +70,7 @@ export function outdatedBy(event: ServerEvent): {
 export function isOutdated(event: ServerEvent, path: string, parameters: Parameters): boolean {
   const { paths, under, job } = outdatedBy(event);
   if (under !== null && (path === under || path.startsWith(`${under}/`))) return true;
+  if (ABOUT_A_JOB.includes(path) && job !== null && parameters.query?.job_id === job) return true;
   if (!paths.has(path)) return false;
   return !path.startsWith("/v1/jobs/{job_id}") || parameters.path?.job_id === job;
 }

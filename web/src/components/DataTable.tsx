@@ -106,6 +106,7 @@ function Wide<T>(props: Props<T>) {
   const keys = useRowKeys(box, rows.length, (index) => virtual.scrollToIndex(index));
   const leaves = table.getVisibleLeafColumns();
   const span = leaves.length + (selection ? 1 : 0); // more would be columns of their own, and take the width of others
+  const width = leaves.reduce((sum, column) => sum + column.getSize(), selection ? 40 : 0);
   return (
     <section
       ref={box}
@@ -115,7 +116,12 @@ function Wide<T>(props: Props<T>) {
       aria-label={props.label}
       onKeyDown={keys}
     >
-      <table className={classes.table} aria-label={props.label} aria-rowcount={rows.length + 1}>
+      <table
+        className={classes.table}
+        style={{ minWidth: width }}
+        aria-label={props.label}
+        aria-rowcount={rows.length + 1}
+      >
         <colgroup>
           {selection && <col style={{ width: 40 }} />}
           {leaves.map((column) => (

@@ -47,9 +47,12 @@ export function LineChart(props: Props) {
   const options = (tokens: Tokens): PlotOptions => ({
     scales: { x: { time: over === "time" }, y: log ? { distr: 3 } : {} },
     axes: [
-      over === "time" ? timeAxis(tokens) : axis(tokens, { values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
+      over === "time"
+        ? timeAxis(tokens)
+        : axis(tokens, { size: 32, values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
       axis(tokens, {
         size: 64,
+        ...(log && { grid: { stroke: tokens.border, width: 1, filter: wholePowers } }),
         values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : calls.current.write(tick))),
       }),
     ],
@@ -128,6 +131,10 @@ export function LineChart(props: Props) {
     </figure>
   );
 }
+
+/** On a logarithmic axis only powers of ten have a line of their own. */
+const wholePowers: uPlot.Axis.Filter = (_, splits) =>
+  splits.map((split) => (split > 0 && Number.isInteger(Math.round(Math.log10(split) * 1e6) / 1e6) ? split : null));
 
 function colourOf(tokens: Tokens, colour: number): string {
   return tokens.work[hueOf(colour)] ?? tokens.others;

@@ -6,6 +6,8 @@ import { endpoints } from "./en/endpoints";
 import { environments } from "./en/environments";
 import { events } from "./en/events";
 import { files } from "./en/files";
+import { job } from "./en/job";
+import { jobs } from "./en/jobs";
 import { logon } from "./en/logon";
 import { machines } from "./en/machines";
 import { me } from "./en/me";
@@ -20,4 +22,4 @@ import { submission } from "./en/submission";
 import { usage } from "./en/usage";
 import { violation } from "./en/violation";
 
-export const text = { ...common, audit, datasets, endpoints, environments, events, files, logon, machines, me, overview, people, queues, searches, settings, sharing, slots, submission, usage, violation };
+export const text = { ...common, audit, datasets, endpoints, environments, events, files, job, jobs, logon, machines, me, overview, people, queues, searches, settings, sharing, slots, submission, usage, violation };

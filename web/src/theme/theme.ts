@@ -55,7 +55,11 @@ export const theme = createTheme({
     SegmentedControl: { defaultProps: { size: "xs" } },
     Tooltip: { defaultProps: { openDelay: 300, multiline: true, maw: 360, withArrow: true } },
     Modal: {
-      defaultProps: { centered: true, transitionProps: { duration: 120 } },
+      defaultProps: {
+        centered: true,
+        transitionProps: { duration: 120 },
+        closeButtonProps: { "aria-label": text.close },
+      },
       styles: { title: { fontSize: 16, lineHeight: "24px", fontWeight: 600 } },
     },
     Menu: { defaultProps: { withInitialFocusPlaceholder: false, transitionProps: { duration: 120 } } },
