@@ -72,7 +72,8 @@ export const common = {
     other: "Another…",
     leftOut: (names: string) => `without ${names}`,
   },
-  changed412: "Somebody else has changed this meanwhile. What they set is beside your values; apply again to overwrite it.",
+  changed412:
+    "Somebody else has changed this meanwhile. What they set is beside your values; apply again to overwrite it.",
   table: { select: (name: string) => `Select ${name}`, selectAll: "Select all that are shown" },
   chart: { nothing: "No values yet" },
   palette: { nothing: "Nothing fits.", page: "page", command: "do", submit: "Submit a job" },
