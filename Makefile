@@ -5,19 +5,26 @@ READY := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-serve demo-tune test lint fix check docs up sim bench soak attack
+.PHONY: help setup console web demo demo-serve demo-tune test lint fix check docs up sim bench soak attack
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-setup: $(READY) ## make .venv and install Pliant and its tools into it
+setup: $(READY) ## make .venv, install Pliant and its tools into it, and build its web console
+	@$(BIN)/python web/bundle.py || echo "go on without the console: all but the browser's tests works; make console tries again"
+
+console: $(READY) ## build the web console
+	@$(BIN)/python web/bundle.py
+
+web: $(READY) ## serve the console with hot reload, for a server that runs here (or PLIANT_URL)
+	@$(BIN)/python web/bundle.py --serve
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Pliant needs Python 3.11 or newer as $(PYTHON); name another one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv || \
 		{ rm -rf .venv; echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: setup ## play the scenario: two trainings share 8 slots (at most 3 minutes)
@@ -37,10 +44,12 @@ lint: setup ## style, types and import contracts; changes nothing
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python web/bundle.py --check
 
 fix: setup ## mend what ruff can mend
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/python web/bundle.py --fix
 
 check: lint docs test ## all that must pass before a change goes in
 

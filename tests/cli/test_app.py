@@ -179,7 +179,9 @@ def test_events_are_printed_one_per_line(run: Run, shown: Played) -> None:
     of_one = run(shown, "events", "1").out
     assert {line.split()[2] for line in of_one.splitlines()} == {"job-1"}
     assert "has failed" in run(shown, "events", "--tail", "1").out
-    assert run(shown, "events", "--after", str(out.count("\n"))).out == ""
+    assert "slots.changed" not in out + run(shown, "events", "--tail", "100").out
+    assert "slots.changed" in run(shown, "events", "--json").out
+    assert run(shown, "events", "--after", "1000").out == ""
 
 
 def test_top_once_shows_slots_jobs_and_decisions(run: Run, shown: Played) -> None:

@@ -105,7 +105,7 @@ WHY = SearchWhy(
 def test_why_tells_of_a_search_and_each_of_its_trials(run: Run, server: SearchServer) -> None:
     server.answer("GET /v1/searches/digits", view())
     server.answer("GET /v1/searches/digits/why", WHY)
-    server.answer("GET /v1/jobs", JobPage(jobs=(), next=None))
+    server.answer("GET /v1/jobs", JobPage(jobs=(), next=None, total=0))
 
     said = run(server, "why", "digits").out.splitlines()
     assert said[0].startswith("digits is running, 7/40 trials ended, 3 running, 2 paused, about 5 min left, best 0.5")
@@ -125,7 +125,7 @@ def test_a_job_that_goes_on_is_meant_where_a_search_of_its_name_is_over(run: Run
     answer = Why(
         job_id="job-3", state="running", num_tasks=1, target_tasks=1, sentence="Yes.", history=(), search="x", trial=4
     )
-    server.answer("GET /v1/jobs", JobPage(jobs=(job,), next=None))
+    server.answer("GET /v1/jobs", JobPage(jobs=(job,), next=None, total=1))
     server.answer("GET /v1/jobs/job-3/why", answer)
     server.answer("GET /v1/searches/digits", view())
 
@@ -141,7 +141,7 @@ def test_a_job_that_goes_on_is_meant_where_a_search_of_its_name_is_over(run: Run
 
 
 def test_trials_are_left_out_of_a_list_or_asked_for(run: Run, server: SearchServer) -> None:
-    server.answer("GET /v1/jobs", JobPage(jobs=(), next=None))
+    server.answer("GET /v1/jobs", JobPage(jobs=(), next=None, total=0))
 
     assert "No such job waits or runs" in run(server, "ps", "--no-trials").out
     assert run(server, "ps", "--all", "--search", "digits,other").out == "There is no such job.\n"

@@ -6,7 +6,7 @@ Subclass `RegistryContract` and `AuditContract` and give them the fixtures `regi
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -121,6 +121,17 @@ class RegistryContract:
         while page := registry.list(Thing, after=found[-1] if found else "", limit=3):
             found += [kept.noun.name for kept in page]
         assert found == sorted(names)
+
+    def test_a_part_of_a_name_finds_it_and_no_sign_stands_for_another(self, registry: Registry) -> None:
+        for name in ("Digits", "my_digits", "my-digits", "100%", "other"):
+            registry.add(Thing(name=name, owner="bob" if name == "my-digits" else "ada"), at=1.0)
+
+        def found(part: str, **how: Any) -> list[str]:
+            return [kept.noun.name for kept in registry.list(Thing, part=part, **how)]
+
+        assert found("DIGITS") == ["Digits", "my-digits", "my_digits"]
+        assert (found("y_d"), found("%"), found("_"), found("/")) == (["my_digits"], ["100%"], ["my_digits"], [])
+        assert found("digits", owner="ada", after="Digits", limit=1) == ["my_digits"]
 
     def test_of_many_who_change_at_once_one_wins_each_revision(self, registry: Registry) -> None:
         registry.add(Thing(name="one", size=0), at=0.0)

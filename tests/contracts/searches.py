@@ -206,6 +206,13 @@ class SearchesContract:
         assert [search.name for search in searches.searches(states=stopped)] == ["Z"]
         assert [search.name for search in searches.searches(states=others, after="a", limit=2)] == ["a-b", "a.c"]
 
+    def test_a_part_of_a_name_finds_a_search(self, searches: Searches) -> None:
+        for name in ("digits-1", "Digits_2", "other"):
+            searches.add(a_search(name))
+        assert [one.name for one in searches.searches(part="DIGITS")] == ["Digits_2", "digits-1"]
+        assert [one.name for one in searches.searches(part="_")] == ["Digits_2"]
+        assert searches.searches(part="%") == ()
+
     def test_a_change_replaces_a_search_and_its_trials_and_appends_decisions(self, searches: Searches) -> None:
         searches.add(a_search())
         write(searches, a_trial(0), a_trial(1), decisions=[a_decision(1, 0), a_decision(2, 1)])

@@ -1,15 +1,18 @@
 """The contract of `Store` over series: points, the charts that are made of many of them, and the usage of slots."""
 
 import math
+import random
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from tests.contracts.store import a_job, a_metric
 
+from pliant.core.access import VisibleJobs
 from pliant.core.event import Usage
 from pliant.core.job import JobId
 from pliant.core.ports import Store, Writes
+from pliant.core.slot_time import integrate
 
 
 class SeriesContract:
@@ -87,6 +90,21 @@ class SeriesContract:
         assert (bucket.num_points, bucket.lowest, bucket.highest) == (200, 1.0, 3.0)
         assert bucket.total == pytest.approx(202.0)
 
+    def test_series_are_listed_with_their_ends(self, store: Store) -> None:
+        points = [a_metric(step, value=step / 8) for step in range(1, 100)]
+        more = (a_metric(7, "B", math.nan), a_metric(5, "B", 2.0), a_metric(3, "a"), a_metric(1, job_id="job-2"))
+        store.write(Writes(jobs=(a_job(), a_job("job-2")), metrics=(*points, *more)))
+        store.write(Writes(metrics=(a_metric(99, value=0.5),)))
+        found = store.series_ends(JobId("job-1"))
+        assert [(one.name, one.num_points, one.first_step, one.last_step, one.value) for one in found] == [
+            ("B", 2, 5, 7, None),
+            ("a", 1, 3, 3, more[2].value),
+            ("loss", 99, 1, 99, 0.5),
+        ]
+        assert found[2].at == max(point.at for point in points)
+        assert store.series_ends(JobId("job-1"), after="B", limit=1) == found[1:2]
+        assert store.series_ends(JobId("job-3")) == ()
+
     def test_usage_starts_with_each_jobs_last_earlier_point(self, store: Store) -> None:
         def point(at: float, job_id: str, num_slots: int) -> Usage:
             return Usage(at=at, job_id=JobId(job_id), num_slots=num_slots)
@@ -99,3 +117,21 @@ class SeriesContract:
         assert store.usage(since=2.0) == (points[0], *points[1:])
         assert store.usage(since=4.0, job_id=JobId("job-1")) == (points[2], points[5])
         assert store.usage(since=9.0) == (points[4], points[5])
+
+    def test_what_was_used_is_the_integral_of_the_usage(self, store: Store) -> None:
+        chance = random.Random(7)
+        ids = [f"job-{number}" for number in range(1, 6)]
+        jobs = [replace(a_job(job_id), owner="ann" if job_id < "job-3" else "ben") for job_id in ids]
+        instants = sorted(chance.choice((chance.uniform(0, 50), float(chance.randrange(50)))) for _ in range(80))
+        points = [Usage(at=at, job_id=JobId(chance.choice(ids)), num_slots=chance.randrange(4)) for at in instants]
+        store.write(Writes(jobs=tuple(jobs), usage=tuple(points)))
+        for start, until in [(0.0, 60.0), (10.0, 20.0), (25.0, 25.5), (49.0, 90.0), (0.0, 1.0), (7.0, 8.0)]:
+            for visible in (None, VisibleJobs(owner="ann", shared=frozenset({JobId("job-4")}))):
+                found = store.slot_time(start, until, visible)
+                expected = integrate(store.usage(since=start, visible=visible), start, until)
+                assert {one.job_id: one.slot_seconds for one in found} == pytest.approx(expected)
+                assert {(one.owner, one.queue, one.name) for one in found} <= {
+                    ("ann", "default", "digits"),
+                    ("ben", "default", "digits"),
+                }
+        assert store.slot_time(60.0, 50.0) == ()

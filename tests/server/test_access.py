@@ -18,6 +18,7 @@ from pliant.entry.routes import page
 from pliant.ibm.rest.api import IBM
 from pliant.people.attempts import FORGOTTEN_S
 from pliant.server.app import OtherApi, make_app, make_routes
+from pliant.server.console.bundle import ROOT_FILES
 from pliant.server.middleware.authorisation import Needs, Route, declared_access
 from pliant.server.routing import Routes, declare
 
@@ -33,6 +34,14 @@ NEEDED = {route: access.permission for route, access in DECLARED.items() if isin
 OPEN = {route for route in DECLARED if route not in NEEDED and route[0] != "WEBSOCKET"}
 LOGONS = {route for route in OPEN if route[1].endswith(("/logon", "/auth/token"))}
 """They judge for themselves what is shown, and take nothing but name and password."""
+CONSOLE = {
+    (method, path)
+    for method in ("GET", "HEAD")
+    for path in ("/", "/{path:path}", "/assets/{name:path}", *(f"/{name}" for name in ROOT_FILES))
+}
+"""Its page and what that loads hold nothing that is anybody's."""
+NOT_BY_TOKEN = {("POST", "/v1/logon/links")}
+"""A personal token is never worth more than it was made for."""
 LOGOFFS = {route for route in NEEDED if route[1].endswith("/logoff")}
 NOT_HERE = 501
 """What IBM's server has and this one has not."""
@@ -65,7 +74,8 @@ def ask(client: httpx.Client, route: Route) -> int:
 
 
 def test_few_routes_are_open() -> None:
-    assert {("GET", path) for path in ("/v1/healthz", "/docs", "/openapi.json")} == OPEN - LOGONS
+    apis = {("GET", path) for path in ("/v1/healthz", "/docs", "/openapi.json")}
+    assert apis | CONSOLE | {("POST", "/v1/logon/link")} == OPEN - LOGONS
     assert {
         ("POST", "/v1/logon"),
         ("GET", "/auth/v1/logon"),
@@ -94,6 +104,8 @@ def test_a_role_may_what_the_list_says(served: Served, routes: list[Route], role
         with served.client(shown(served, WAYS[role], f"one-{role.value}")) as client:
             found[route] = ask(client, route)
     may = {route for route in found if route in OPEN or NEEDED[route] in ALLOWED[role]}
+    if WAYS[role].endswith("token"):
+        may -= NOT_BY_TOKEN
     assert {route for route, status in found.items() if status not in REFUSED} == may
     assert {status for route, status in found.items() if route not in may} <= {403}
     assert {route: status for route, status in found.items() if status >= 500 and status != NOT_HERE} == {}
@@ -113,7 +125,7 @@ def test_a_scope_opens_its_routes_only(served: Served, routes: list[Route], bit:
     made = served.people.credentials.make_token("one-admin", TokenSettings(label="x", scopes=scopes))
     with served.client({"Authorization": f"Bearer {made.text}"}) as client:
         found = {route: ask(client, route) for route in routes}
-    may = {route for route in routes if route in OPEN or NEEDED[route] in scopes} - LOGONS
+    may = {route for route in routes if route in OPEN or NEEDED[route] in scopes} - LOGONS - NOT_BY_TOKEN
     assert {route for route, status in found.items() if status not in REFUSED} - LOGONS == may
 
 

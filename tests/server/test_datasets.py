@@ -359,3 +359,30 @@ def test_names_that_no_data_set_can_have_are_not_found(server: Served) -> None:
         assert server.http.delete(f"/datasets/{name}").status_code in (404, 405), name
     assert server.http.get("/datasets", params={"after": "\0"}).status_code == 422
     assert "no data set 'a\\x00b'" in server.submit(dataset="a\0b").json()["problems"][0]["message"]
+
+
+def test_a_data_set_is_looked_at_as_it_was_imported(server: Served, eventually: Eventually, user: httpx.Client) -> None:
+    for part, num in (("train", 3), ("val", 1)):
+        for number in range(num):
+            path = server.home / "data" / "birds" / part / "owl" / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (20, 10)).save(path)
+    imported(server, eventually, user, name="birds", kind="images", source={"path": "birds"})
+    found = user.get("/datasets/birds/preview", params={"limit": 2}).json()
+    assert (found["kind"], found["splits"], found["split"]) == ("images", ["train", "validation"], "train")
+    assert [(one["label"], one["width"]) for one in found["images"]] == [("owl", 20), ("owl", 20)]
+    assert len(user.get("/datasets/birds/preview?split=validation").json()["images"]) == 1
+    assert user.get("/datasets/birds/preview?split=other").status_code == 422
+    with server.client_of("ben") as ben:
+        assert ben.get("/datasets/birds/preview").status_code == 404
+    assert user.delete("/datasets/birds").status_code == 204
+    assert list((server.home / "datasets").iterdir()) == []
+
+
+def test_a_preview_is_there_after_the_server_was_started_again(server: Served, eventually: Eventually) -> None:
+    (server.home / "data" / "t").mkdir()
+    (server.home / "data" / "t" / "t.csv").write_text("a,b\n1,2\n")
+    imported(server, eventually, name="t", kind="any", source={"path": "t"})
+    server.datasets.start()
+    found = server.http.get("/datasets/t/preview").json()
+    assert (found["kind"], found["columns"], found["rows"]) == ("table", ["a", "b"], [["1", "2"]])

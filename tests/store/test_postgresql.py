@@ -14,6 +14,7 @@ from tests.databases import cut_all, execute
 
 from pliant.core.errors import InvalidInput, Unavailable
 from pliant.core.job import JobId
+from pliant.core.job_filter import JobFilter
 from pliant.core.ports import EventFilter, Store, Writes
 from pliant.core.registry import AuditEntry
 from pliant.store.engine import open_engine, read_transaction
@@ -87,13 +88,13 @@ def test_a_transaction_that_is_cut_leaves_nothing_and_is_told(store: SqlStore, p
 
     def cut_in_the_middle() -> None:
         with store._write_transaction() as connection:
-            connection.exec_driver_sql("DELETE FROM jobs")
+            connection.exec_driver_sql("DELETE FROM job_texts")
             cut_all(postgres_url)
             connection.exec_driver_sql("SELECT 1")
 
     with pytest.raises(Unavailable, match="does not answer"):
         cut_in_the_middle()
-    assert store.job(JobId("job-1")) == a_job()
+    assert store.jobs(JobFilter(text="job-1")) == (a_job(),)
 
 
 def test_sessions_say_who_they_are(store: Store, postgres_url: str) -> None:

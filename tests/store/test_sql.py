@@ -23,7 +23,7 @@ from pliant.core.access import VisibleJobs
 from pliant.core.errors import Conflict, InvalidInput, Unavailable
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, JobSpec
-from pliant.core.job_filter import JobFilter
+from pliant.core.job_filter import JobFilter, JobOrder
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import EventFilter, Store, Writes
 from pliant.store import queries
@@ -196,6 +196,10 @@ def test_a_file_that_is_no_database_is_told_with_the_url(tmp_path: Path) -> None
         queries.metrics(JobId("job-1"), ("loss",), 5, 100),
         queries.usage(5.0, None),
         queries.usage(5.0, JobId("job-1")),
+        queries.ordered_jobs(RUNNING, JobOrder(by="name"), 50, 10, None),
+        queries.ordered_jobs(JobFilter(kinds=("trial",)), JobOrder(by="ended", descending=False), 0, 10, SIGHT),
+        queries.ordered_jobs(JobFilter(), JobOrder(by="slots"), 0, 10, SIGHT),
+        queries.num_jobs(JobFilter(), None),
         queries.jobs(visible=SIGHT),
         queries.jobs(RUNNING, JobId("job-1"), 100, SIGHT),
         queries.events(EventFilter(after=9000, visible=SIGHT)),
@@ -221,6 +225,8 @@ def test_postgresql_understands_every_statement() -> None:
         events,
         queries.jobs(TAGGED, visible=SIGHT),
         queries.deleted_jobs(),
+        queries.ordered_jobs(TAGGED, JobOrder(by="owner"), 5, 10, SIGHT),
+        queries.num_jobs(JobFilter(text="x"), SIGHT),
         queries.jobs(visible=SIGHT),
         queries.usage(1.0, None, SIGHT),
     ):

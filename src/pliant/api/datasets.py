@@ -18,6 +18,8 @@ from pliant.core.dataset import (
     Upload,
     UploadSettings,
 )
+from pliant.core.errors import InvalidInput
+from pliant.core.preview import DatasetPreview, PreviewKind, PreviewPart, Thumbnail
 
 OFFSET_HEADER: Final = "Upload-Offset"
 """In every answer about an upload: where the next chunk begins."""
@@ -108,6 +110,45 @@ class DatasetPatch(Patch, of=DatasetSettings, but=("name", "kind", "source")):
         if not self.model_fields_set:
             raise ValueError(f"nothing to change: give {' or '.join(type(self).model_fields)}")
         return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewView:
+    """What one part of a data set looks like."""
+
+    kind: PreviewKind
+    """Whether `images` are there, or `rows`, or nothing."""
+    reason: str
+    """Why there is nothing to be seen, if there is not."""
+    splits: tuple[str, ...]
+    """The parts that can be shown."""
+    split: str
+    """The one that is shown; empty: none."""
+    images: tuple[Thumbnail, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def preview_view(preview: DatasetPreview, split: str | None, limit: int) -> PreviewView:
+    """Return one part of a preview, the first if none is named, with so many pictures or rows.
+
+    Raises:
+        InvalidInput: it has no such part.
+    """
+    splits = tuple(part.split for part in preview.parts)
+    part = next((part for part in preview.parts if split in (None, part.split)), None)
+    if part is None and preview.parts:
+        raise InvalidInput.at("split", f"{split!r:.60} is not there; take {' or '.join(splits)}")
+    part = part or PreviewPart(split="")
+    return PreviewView(
+        kind=preview.kind,
+        reason=preview.reason,
+        splits=splits,
+        split=part.split,
+        images=part.images[:limit],
+        columns=part.columns,
+        rows=part.rows[:limit],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,6 +159,8 @@ class EndpointView(EndpointSettings, Owned):
     """Where the gateway is asked, such as `http://127.0.0.1:7312`; null while there is none."""
     grpc_address: str | None
     """Where it is asked over gRPC, such as `127.0.0.1:7313`; null while there is none."""
+    colour: int | None
+    """Of its versions in charts, 0 to 23; null while none runs."""
     created_at: float
     changed_at: float
     revision: int

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from pliant.core.errors import InvalidInput, Problem
+from pliant.core.job import JOB_KINDS
 from pliant.core.job_filter import STATE_WORDS, JobFilter
 from pliant.core.lifecycle import JobState
 from pliant.core.near_name import near_name
@@ -13,24 +14,27 @@ MAX_WORDS = 100
 _MAX_SHOWN = 80
 
 
-def read_job_filter(
+def read_job_filter(  # noqa: PLR0913 (one parameter per word of the query)
     *,
     states: Sequence[str] = (),
     owners: Sequence[str] = (),
     queues: Sequence[str] = (),
     tags: Sequence[str] = (),
     searches: Sequence[str] = (),
+    kinds: Sequence[str] = (),
+    text: str = "",
     trials: bool = True,
 ) -> JobFilter:
     """Return which jobs these texts ask for; each may hold several words between commas.
 
     Args:
+        text: is looked for as it is, commas and all, without the spaces around it.
         trials: trials of searches are among them.
 
     Raises:
         InvalidInput: with every word that asks for nothing.
     """
-    texts = {"state": states, "owner": owners, "queue": queues, "tag": tags, "search": searches}
+    texts = {"state": states, "owner": owners, "queue": queues, "tag": tags, "search": searches, "kind": kinds}
     given = {field: _words(of_field) for field, of_field in texts.items()}
     problems = []
     for field, words in given.items():
@@ -44,6 +48,7 @@ def read_job_filter(
             problems.append(_no_state(word))
         else:
             chosen |= dict.fromkeys(found)
+    problems += [_no_kind(word) for word in given["kind"] if word not in JOB_KINDS]
     values, wrong = _tags(given["tag"])
     problems += wrong
     if given["search"] and not trials:
@@ -58,6 +63,8 @@ def read_job_filter(
         tags=values,
         searches=tuple(given["search"]),
         without_trials=not trials,
+        kinds=tuple(kind for kind in JOB_KINDS if kind in given["kind"]),
+        text=text.strip(),
     )
 
 
@@ -92,6 +99,13 @@ def _no_state(word: str) -> Problem:
     *most, last = STATE_WORDS
     meant = f"; is {near!r} meant?" if near else ""
     return Problem(field="state", message=f"{_shown(word)} is no state; give {', '.join(most)} or {last}{meant}")
+
+
+def _no_kind(word: str) -> Problem:
+    near = near_name(word.lower(), JOB_KINDS)
+    *most, last = JOB_KINDS
+    meant = f"; is {near!r} meant?" if near else ""
+    return Problem(field="kind", message=f"{_shown(word)} is no kind; give {', '.join(most)} or {last}{meant}")
 
 
 def _shown(word: str) -> str:

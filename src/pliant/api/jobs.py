@@ -154,10 +154,13 @@ class NotedJob(Job):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPage:
-    """Jobs, newest first; ask again with `before=next` for older ones."""
+    """Jobs, newest first or in the order that was asked for; ask again with `before=next` for older ones."""
 
     jobs: tuple[Job, ...]
     next: str | None
+    """Null: there are no older ones, or the order is another one."""
+    total: int
+    """So many jobs fit what was asked for, on all pages together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,10 +187,13 @@ class StacksAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage:
-    """Events in order; ask again with `after=last`."""
+    """Events in order; ask again with `after=last`. Or the newest first; then ask again with `before=next`."""
 
     events: tuple[Event, ...]
     last: int
+    """How far was looked: no event up to this one is to come in this order."""
+    next: int | None = None
+    """Of the newest first: where older ones begin; null if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

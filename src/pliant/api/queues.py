@@ -114,6 +114,10 @@ class QueueView:
     """Slots that its jobs hold."""
     num_deserved: int
     """Slots that it is entitled to now: by weight among those who want slots, no more than its jobs can use."""
+    num_borrowed: int
+    """Slots that its jobs hold beyond those: it gives them back when queues that hold less can use them."""
+    num_lent: int
+    """Slots that it is entitled to and its jobs do not hold: others hold them now, or they wait to be taken."""
     notes: tuple[str, ...]
     """What people should know, such as why its group has no slots now."""
     revision: int

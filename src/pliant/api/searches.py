@@ -269,6 +269,8 @@ class SearchView:
     """Why so many."""
     remark: str = ""
     """What is odd about it, in a sentence; empty if nothing is."""
+    colour: int | None = None
+    """Of its trials in charts, 0 to 23; null before the first."""
     notes: tuple[str, ...] = ()
     """Of a new search: what its owner should know, in sentences."""
 

@@ -47,10 +47,13 @@ def take_page(
 
 
 def visible_page(
-    registry: Registry, kind: type[S], caller: Principal, after: str, limit: int
+    registry: Registry, kind: type[S], caller: Principal, after: str, limit: int, part: str = ""
 ) -> tuple[tuple[Kept[S], ...], str | None]:
-    """Return the first `limit` nouns after a name that somebody sees, and the name of the last if there are more."""
-    found = iterate_nouns(registry, kind, after=after)
+    """Return the first `limit` nouns after a name that somebody sees, and the name of the last if there are more.
+
+    With `part` only those whose names hold it, whatever its capitals.
+    """
+    found = iterate_nouns(registry, kind, after=after, part=part)
     return take_page(found, lambda noun: _sees(caller, noun), limit)
 
 

@@ -73,3 +73,17 @@ class Series:
     name: str
     buckets: tuple[Bucket, ...]
     """In the order of their steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesEnd:
+    """Which series a job has, and how it ends."""
+
+    name: str
+    num_points: int
+    first_step: int
+    last_step: int
+    at: float
+    """Of the newest point."""
+    value: float | None
+    """Of the point at the last step; None: it is NaN."""

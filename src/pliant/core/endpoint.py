@@ -183,6 +183,8 @@ class VersionStatus:
     """Kernels that its own load needs, within its bounds; an exchange may want more of it."""
     num_failures: int = 0
     """Kernels lost in a row, with no request answered in between."""
+    colour: int = 0
+    """Of its job in charts."""
     has_answered: bool = False
     """It has answered a request, or may have before this server began."""
     why: str

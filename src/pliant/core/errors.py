@@ -7,6 +7,7 @@ PliantError
 │   ├── Conflict                  right in itself, but not in the present state
 │   │   └── Stale                 somebody else changed it meanwhile
 │   ├── TooLarge                  over a documented limit
+│   ├── BeyondEnd                 a part of a file is asked for that it does not have
 │   ├── TooMany                   too often in too short a time; says how long to wait
 │   ├── Unauthorized              nobody that we know
 │   └── Forbidden                 somebody that we know, who may not do this
@@ -65,6 +66,15 @@ class Stale(Conflict):
 
 class TooLarge(UserError):
     """The input is over a documented limit."""
+
+
+class BeyondEnd(UserError):
+    """A part of a file is asked for that it does not have."""
+
+    def __init__(self, message: str, *, num_bytes: int) -> None:
+        self.num_bytes = num_bytes
+        """So many it has."""
+        super().__init__(message)
 
 
 class TooMany(UserError):

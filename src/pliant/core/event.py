@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from pliant.core.job import JobId, TaskId
 
@@ -16,7 +17,7 @@ class EventKind(StrEnum):
     SERVER_STOPPING = "server.stopping"
     JOB_SUBMITTED = "job.submitted"
     JOB_CHANGED = "job.changed"
-    """Priority, minimum, maximum, queue, tags or what it waits for were changed by a person."""
+    """Priority, minimum, maximum, queue, tags or what it waits for were changed by a person. data: who, and each."""
     JOB_DELETED = "job.deleted"
     """An ended job was deleted by a person, with all other events of it."""
     JOB_PREPARED = "job.prepared"
@@ -30,11 +31,12 @@ class EventKind(StrEnum):
     JOB_RESUMED = "job.resumed"
     """It was stalled and goes on by itself. data: step, idle_s."""
     JOB_STATE = "job.state"
-    """data: from, to."""
+    """data: from, to; of a job that ends also num_slots, which it held."""
     JOB_NOTIFIED = "job.notified"
     """Who submitted it was sent a message that it is over. data: channel, delivery."""
     DECISION = "decision"
-    """The scheduler changed how many tasks a job shall have. data: from, to, num_slots. The message is the reason."""
+    """The scheduler changed how many tasks a job shall have. data: from, to, from_slots, num_slots. The message is the
+    reason."""
     DEMAND = "demand"
     """The load of an endpoint needs another number of kernels. data: from, to. The message is the reason."""
     TASK_STARTED = "task.started"
@@ -57,9 +59,17 @@ class EventKind(StrEnum):
     """The results are worth less than they were, or than was asked for. data: from, to, step, fingerprint, reason."""
     CLEANED_UP = "cleaned_up"
     """Things of ended jobs were removed by the rules of this server. data: num_removals, num_bytes, num_failed."""
+    SLOTS_CHANGED = "slots.changed"
+    """A job holds another number of slots now: written with every point of its usage, for programs that draw it; people
+    read the other events. data: num_slots, from_slots, and what a chart has to know of the job: name, owner, queue,
+    colour, search and endpoint if it is of one."""
     QUEUE_CHANGED = "queue.changed"
     """A queue or a resource group was made, changed or removed by a person. data: name, who."""
     WARNING = "warning"
+
+
+FOR_PROGRAMS: Final = frozenset({EventKind.SLOTS_CHANGED})
+"""People are not shown these: other events say the same in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NewType
+from typing import Annotated, Final, Literal, NewType, get_args
 
 from annotated_types import Ge, Gt, Le, Len, MaxLen, MinLen
 
@@ -37,6 +37,10 @@ Claim = Literal["exact", "statistical", "fast"]
 OnStall = Literal["warn", "replace", "end"]
 """What becomes of a training that is stuck: its owner is warned; or also what is stuck is replaced; or the job ends."""
 
+
+JobKind = Literal["training", "fixed", "trial", "endpoint"]
+"""What a job is to people: a training, one of a fixed size, a trial of a search, a version of an endpoint."""
+JOB_KINDS: Final[tuple[JobKind, ...]] = get_args(JobKind)
 
 NumTasks = Annotated[int, Input(Ge(1), Le(MAX_VIRTUAL_WORKERS))]
 SlotsPerTask = Annotated[int, Input(Ge(1), Le(64))]
@@ -165,6 +169,15 @@ class JobSpec(JobSettings):
     """Its optimizers keep the numbers that its script gives them when it starts from `resume_from`."""
 
     @property
+    def kind(self) -> JobKind:
+        """What it is to people."""
+        if self.endpoint is not None:
+            return "endpoint"
+        if self.trial is not None:
+            return "trial"
+        return "fixed" if self.fixed else "training"
+
+    @property
     def slot_share(self) -> int:
         """Thousandths of its slot that each task holds; all of it, but for kernels that share one."""
         return WHOLE_SLOT if self.endpoint is None else self.endpoint.slot_share
@@ -253,6 +266,8 @@ class Job:
     """A fixed job: how many times it was started again because a process of it failed or was lost."""
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     """Hyperparameters: what the script's arguments say, and what it reports with `run.log_params`."""
+    colour: int = 0
+    """Of its layer in charts, 0 to 23: trials of a search share one, and versions of an endpoint."""
     rerun_of: JobId | None = None
     """The job that it runs again, which may have been deleted since; None if it runs none."""
     revision: int = 0

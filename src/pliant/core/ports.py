@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pliant.core.access import VisibleJobs
-from pliant.core.chart import Series
+from pliant.core.chart import Series, SeriesEnd
 from pliant.core.confinement import Confinement
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, NodeId, Task, TaskId
-from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
+from pliant.core.lifecycle import JobState
 from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.registry import Registry
 from pliant.core.slot import WHOLE_SLOT
+from pliant.core.slot_history import CapacitySpan, JobLayer, SlotHistory
+from pliant.core.slot_time import SlotTime
 
 MAX_STDERR_BYTES = 8192
 """So much of the end of a dead task's stderr comes with its exit."""
@@ -248,6 +251,8 @@ class Writes:
     """Appended; a point whose (job, name, step) exists replaces it."""
     usage: tuple[Usage, ...] = ()
     """Appended."""
+    capacity: tuple[CapacitySpan, ...] = ()
+    """Inserted or replaced, by number."""
     deleted: tuple[DeletedJob, ...] = ()
     """Inserted or replaced. Of a job that is there all that was written before is removed, also its events, and the
     nouns that are about it."""
@@ -258,11 +263,33 @@ class EventFilter:
     """Which events to read, in order of `seq`."""
 
     after: int = 0
+    before: int | None = None
+    """Only those with a smaller number."""
+    since: float | None = None
+    """Only those that happened at this instant or later."""
+    until: float | None = None
+    """Only those that happened before this instant."""
+    newest: bool = False
+    """The newest first, and of too many these."""
     job_id: JobId | None = None
     kinds: tuple[EventKind, ...] = field(default=())
+    states: tuple[JobState, ...] = field(default=())
+    """Of the changes of a job's state only those to one of these; none: all."""
     limit: int = 1000
     visible: VisibleJobs | None = None
     """Leave out events of jobs that somebody may not see; those of no job are everybody's."""
+
+    def fits(self, event: Event) -> bool:
+        """Tell whether an event is asked for, but for whether it is visible."""
+        return (
+            event.seq > self.after
+            and (self.before is None or event.seq < self.before)
+            and (self.since is None or event.at >= self.since)
+            and (self.until is None or event.at < self.until)
+            and self.job_id in (None, event.job_id)
+            and (not self.kinds or event.kind in self.kinds)
+            and (not self.states or event.kind is not EventKind.JOB_STATE or event.data.get("to") in self.states)
+        )
 
 
 class Store(Protocol):
@@ -284,12 +311,26 @@ class Store(Protocol):
         which: JobFilter = EVERY_JOB,
         *,
         before: JobId | None = None,
+        order: JobOrder = NEWEST_FIRST,
+        offset: int = 0,
         limit: int = 1000,
         visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
-        """Return jobs newest first, those that somebody may see or all.
+        """Return jobs in an order, those that somebody may see or all, without the first `offset`.
 
-        `before` is the last id of the page before, also if that job was deleted meanwhile.
+        `before`, only for the newest first, is the last id of the page before, also if that job was deleted meanwhile.
+        """
+        ...
+
+    def num_jobs(self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None) -> int:
+        """Return how many jobs fit, of those that somebody may see or of all."""
+        ...
+
+    def find_jobs(self, text: str, *, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        """Return jobs that hold a text in id or name, whatever its capitals, trials of searches apart.
+
+        Those come first that are called so, then those that begin so; of equal ones the newest. Where very many hold
+        it, only the newest are compared.
         """
         ...
 
@@ -338,10 +379,40 @@ class Store(Protocol):
         """
         ...
 
+    def series_ends(self, job_id: JobId, *, after: str = "", limit: int = 1000) -> tuple[SeriesEnd, ...]:
+        """Return which series a job has after a name, in the order of their names, and how each ends."""
+        ...
+
     def usage(
         self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None
     ) -> tuple[Usage, ...]:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
+        ...
+
+    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotHistory | None:
+        """Return who held how many slots from `begin` until before `end`, all of it as it is at one instant.
+
+        Args:
+            begin: where the window begins; with `by_hour` a multiple of an hour.
+            end: where it ends; with `by_hour` hours that begin before it are whole.
+            max_steps: return None if there are more steps.
+            by_hour: read sums of hours instead of steps, however many there are.
+        """
+        ...
+
+    def job_layers(self, job_ids: Collection[JobId]) -> Mapping[JobId, JobLayer]:
+        """Return what charts have to know of jobs, those that are there."""
+        ...
+
+    def count_events(self, which: EventFilter) -> int:
+        """Return how many events there are of those, `which.limit` at most."""
+        ...
+
+    def slot_time(self, start: float, until: float, visible: VisibleJobs | None = None) -> tuple[SlotTime, ...]:
+        """Return what each job used between two instants, of those that used anything and somebody may see.
+
+        Law: it is what `integrate` of `core.slot_time` makes of `usage(since=start)`.
+        """
         ...
 
     def next_id(self, name: str, how_many: int = 1) -> int:

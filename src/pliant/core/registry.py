@@ -82,8 +82,13 @@ class Registry(Protocol):
 
     def get(self, kind: type[N], name: str) -> Kept[N] | None: ...
 
-    def list(self, kind: type[N], *, owner: str | None = None, after: str = "", limit: int = 1000) -> Sequence[Kept[N]]:
-        """Return nouns in the order of their names; `after` is the last name of the page before."""
+    def list(
+        self, kind: type[N], *, owner: str | None = None, after: str = "", limit: int = 1000, part: str = ""
+    ) -> Sequence[Kept[N]]:
+        """Return nouns in the order of their names; `after` is the last name of the page before.
+
+        With `part` only those whose names hold that text, whatever its capitals.
+        """
         ...
 
     def add(self, noun: N, *, at: float) -> Kept[N]:
@@ -113,7 +118,7 @@ class Registry(Protocol):
 
 
 def iterate_nouns(
-    registry: Registry, kind: type[N], *, owner: str | None = None, after: str = "", prefix: str = ""
+    registry: Registry, kind: type[N], *, owner: str | None = None, after: str = "", prefix: str = "", part: str = ""
 ) -> Iterator[Kept[N]]:
     """Yield all nouns of a kind in the order of their names; reads page by page.
 
@@ -123,9 +128,10 @@ def iterate_nouns(
         owner: only those of this user.
         after: only those with a later name.
         prefix: only those whose name begins with this, and goes on.
+        part: only those whose name holds this, whatever its capitals.
     """
     after = max(after, prefix)
-    while page := registry.list(kind, owner=owner, after=after, limit=_PAGE):
+    while page := registry.list(kind, owner=owner, after=after, limit=_PAGE, part=part):
         for kept in page:
             if not kept.noun.name.startswith(prefix):
                 return

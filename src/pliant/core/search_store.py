@@ -12,11 +12,17 @@ class Searches(Protocol):
     def search(self, name: str) -> Search | None: ...
 
     def searches(
-        self, *, after: str = "", limit: int = 1000, owner: str | None = None, states: Sequence[SearchState] = ()
+        self,
+        *,
+        after: str = "",
+        limit: int = 1000,
+        owner: str | None = None,
+        states: Sequence[SearchState] = (),
+        part: str = "",
     ) -> tuple[Search, ...]:
         """Return searches in the order of their names, those in one of the states, or all.
 
-        `after` is the last name of the page before.
+        `after` is the last name of the page before; with `part` only those whose names hold it, whatever its capitals.
         """
         ...
 

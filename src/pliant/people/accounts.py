@@ -73,9 +73,9 @@ class Accounts:
             raise NotFound(f"there is no user {name!r:.80}; list them to see which there are")
         return kept
 
-    def page(self, after: str, limit: int) -> Sequence[Kept[User]]:
-        """Return users in the order of their names."""
-        return self._registry.list(User, after=after, limit=limit)
+    def page(self, after: str, limit: int, part: str = "") -> Sequence[Kept[User]]:
+        """Return users in the order of their names; with `part` those whose names hold it, whatever its capitals."""
+        return self._registry.list(User, after=after, limit=limit, part=part)
 
     def add(self, asked: UserSettings, password: str | None = None) -> MadeUser:
         """Make a user; without a password one is made up.

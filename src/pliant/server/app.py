@@ -1,6 +1,7 @@
 """The web application: routes, errors, limits, links and the OpenAPI page, put together. No decisions."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -36,23 +37,29 @@ from pliant.server.routes import (
     algorithms,
     arrays,
     audit,
+    bulk,
     datasets,
     endpoints,
     environments,
     events,
+    found,
+    job_files,
     jobs,
     logs,
     models,
     monitoring,
     people,
     pool,
+    previews,
     queues,
     searches,
     sessions,
     shares,
+    slots,
     templates,
     tunnels,
     upkeep,
+    usage,
 )
 from pliant.server.routing import Routes, declare
 from pliant.server.site import Site
@@ -146,7 +153,11 @@ def make_routes(*others: OtherApi) -> FastAPI:
         separate_input_output_schemas=False,
     )
     own = (
+        bulk,
         jobs,
+        job_files,
+        usage,
+        found,
         arrays,
         shares,
         tunnels,
@@ -154,6 +165,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         logs,
         events,
         pool,
+        slots,
         queues,
         searches,
         algorithms,
@@ -168,6 +180,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
     )
     every = (
         [room.routes for room in own]
+        + [previews.routes, previews.pool_routes]
         + [pool.health_routes, monitoring.routes]
         + [routes for other in others for routes in other.routes]
     )
@@ -258,9 +271,14 @@ def _add_manual(app: FastAPI) -> None:
     app.router.routes.extend(routes.router.routes)
 
 
+def _without_converters(path: str) -> str:
+    """Return a path as OpenAPI writes it: `/files/{path:path}` is `/files/{path}`."""
+    return re.sub(r":\w+}", "}", path)
+
+
 def _describe(app: FastAPI) -> None:
     """Say in the OpenAPI page what FastAPI has no word for: the media type of problems, and which routes are open."""
-    access = declared_access(app)
+    access = {(method, _without_converters(path)): needs for (method, path), needs in declared_access(app).items()}
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

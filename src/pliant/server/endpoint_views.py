@@ -100,6 +100,7 @@ class ShownEndpoints:
         versions = tuple(_version(one, traffic.get(one.number, 0), statuses) for one in kept.noun.versions)
         state, reason = state_of(kept.noun, versions)
         place = self._place()
+        running = [one.job_id for one in kept.noun.versions if one.job_id is not None]
         return fill(
             EndpointView,
             kept.noun,
@@ -110,6 +111,7 @@ class ShownEndpoints:
             reason=reason,
             http_url=None if place is None else place.http_url,
             grpc_address=None if place is None else place.grpc_address or None,
+            colour=next((statuses[job_id].colour for job_id in running if job_id in statuses), None),
         )
 
 

@@ -1,14 +1,15 @@
 """Which jobs a caller asks for in the query of a URL; what they ask for and there is not is refused."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from fastapi import Depends, Query
 
 from pliant.api.job_filter import read_job_filter, unknown_name
 from pliant.core.access import Principal, VisibleJobs
 from pliant.core.errors import InvalidInput, NotFound, Problem
-from pliant.core.job_filter import JobFilter
+from pliant.core.job_filter import SORT_FIELDS, JobFilter, JobOrder
 from pliant.server.context import Context, InContext
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.visibility import Seen
@@ -18,6 +19,24 @@ _MAX_NEAR = 1000
 """So many names of users are looked through for one that is near."""
 
 Words = list[str] | None
+Sort = Literal[
+    "submitted",
+    "-submitted",
+    "ended",
+    "-ended",
+    "name",
+    "-name",
+    "state",
+    "-state",
+    "owner",
+    "-owner",
+    "queue",
+    "-queue",
+    "priority",
+    "-priority",
+    "slots",
+    "-slots",
+]
 
 
 def find_job_filter(  # noqa: PLR0913 (one parameter per word of the query)
@@ -35,6 +54,14 @@ def find_job_filter(  # noqa: PLR0913 (one parameter per word of the query)
     ] = None,
     search: Annotated[Words, Query(description=f"Only trials of these searches. {_SEVERAL}")] = None,
     trials: Annotated[bool, Query(description="Trials of searches are among them.")] = True,
+    kind: Annotated[Words, Query(description=f"Only training, fixed, trial or endpoint. {_SEVERAL}")] = None,
+    q: Annotated[
+        str,
+        Query(
+            max_length=200,
+            description="Only jobs with this text in their id, name, owner or a tag; capital letters do not matter.",
+        ),
+    ] = "",
 ) -> JobFilter:
     """Return which jobs are asked for.
 
@@ -42,7 +69,14 @@ def find_job_filter(  # noqa: PLR0913 (one parameter per word of the query)
         InvalidInput: with every state that is none, and every user, queue and search that there is not.
     """
     which = read_job_filter(
-        states=state or (), owners=owner or (), queues=queue or (), tags=tag or (), searches=search or (), trials=trials
+        states=state or (),
+        owners=owner or (),
+        queues=queue or (),
+        tags=tag or (),
+        searches=search or (),
+        kinds=kind or (),
+        text=q,
+        trials=trials,
     )
     problems = (
         *_unknown_queues(context, which, visible),
@@ -55,6 +89,30 @@ def find_job_filter(  # noqa: PLR0913 (one parameter per word of the query)
 
 
 AskedJobs = Annotated[JobFilter, Depends(find_job_filter)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedPart:
+    """Which part of a list is asked for."""
+
+    order: JobOrder
+    offset: int
+    limit: int
+
+
+def find_part(
+    sort: Annotated[Sort, Query(description="What they are sorted by; with `-` before it the greatest first.")] = (
+        "-submitted"
+    ),
+    offset: Annotated[int, Query(ge=0, le=2**31 - 1, description="Leave out so many of the first.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> AskedPart:
+    """Return which part of a list is asked for."""
+    by = next(field for field in SORT_FIELDS if field == sort.removeprefix("-"))
+    return AskedPart(order=JobOrder(by=by, descending=sort.startswith("-")), offset=offset, limit=limit)
+
+
+InPart = Annotated[AskedPart, Depends(find_part)]
 
 
 def _unknown_queues(context: Context, which: JobFilter, visible: VisibleJobs | None) -> Iterator[Problem]:

@@ -97,6 +97,7 @@ def make_searches(
         now=clock.now,
         changed=changed,
         algorithms=advisers.algorithms,
+        colour_of=control.slots.colour_of_search,
     )
     book = SearchBook(searches, changed)
     keeper = SearchKeeper(book=book, archives=archives, ports=ports, run_asker=run_asker)

@@ -20,12 +20,15 @@ class MemoryRegistry:
         with self._lock:
             return self._kept.get((kind.KIND, name))
 
-    def list(self, kind: type[N], *, owner: str | None = None, after: str = "", limit: int = 1000) -> Sequence[Kept[N]]:
+    def list(
+        self, kind: type[N], *, owner: str | None = None, after: str = "", limit: int = 1000, part: str = ""
+    ) -> Sequence[Kept[N]]:
         """Return nouns in the order of their names."""
         with self._lock:
             names = sorted(name for kept_kind, name in self._kept if kept_kind == kind.KIND and name > after)
             found = [self._kept[kind.KIND, name] for name in names]
-        return tuple(kept for kept in found if owner in (None, kept.noun.owner))[:limit]
+        fitting = (kept for kept in found if part.casefold() in kept.noun.name.casefold())
+        return tuple(kept for kept in fitting if owner in (None, kept.noun.owner))[:limit]
 
     def add(self, noun: N, *, at: float) -> Kept[N]:
         """Keep a new noun.

@@ -35,14 +35,24 @@ class MemorySearches:
         return None if (kept := self._kept.get(name)) is None else kept.search
 
     def searches(
-        self, *, after: str = "", limit: int = 1000, owner: str | None = None, states: Sequence[SearchState] = ()
+        self,
+        *,
+        after: str = "",
+        limit: int = 1000,
+        owner: str | None = None,
+        states: Sequence[SearchState] = (),
+        part: str = "",
     ) -> tuple[Search, ...]:
         """Return searches in the order of their names, those in one of the states, or all.
 
-        `after` is the last name of the page before.
+        `after` is the last name of the page before; with `part` only those whose names hold it, whatever its capitals.
         """
         with self._lock:
-            found = [kept.search for name, kept in sorted(self._kept.items()) if name > after]
+            found = [
+                kept.search
+                for name, kept in sorted(self._kept.items())
+                if name > after and part.casefold() in name.casefold()
+            ]
         fitting = (
             search for search in found if owner in (None, search.owner) and (not states or search.state in states)
         )

@@ -1,19 +1,22 @@
 """A store without a disk: everything is forgotten with the process. Implements `pliant.core.ports.Store`."""
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from threading import Lock
 
 from pliant.core.access import VisibleJobs
-from pliant.core.chart import Bucket, Series, merge
+from pliant.core.chart import Bucket, Series, SeriesEnd, merge
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task, TaskId
-from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
+from pliant.core.name_match import rank
 from pliant.core.ports import EventFilter, Writes
+from pliant.core.slot_history import HOUR_S, CapacitySpan, HourSum, JobLayer, SlotHistory, layer_of
+from pliant.core.slot_time import SlotTime, integrate
 from pliant.sim.registry import MemoryRegistry
 from pliant.sim.searches import MemorySearches
 
@@ -34,6 +37,7 @@ class MemoryStore:
         self._metrics: dict[tuple[JobId, int, str], Metric] = {}
         self._events: list[Event] = []
         self._usage: list[Usage] = []
+        self._capacity: dict[int, CapacitySpan] = {}
         self._ids: Counter[str] = Counter()
         self.num_writes = 0
 
@@ -51,6 +55,7 @@ class MemoryStore:
             self._generations.update(((g.job_id, g.number), g) for g in writes.generations)
             self._metrics.update(((m.job_id, m.step, m.name), m) for m in writes.metrics)
             self._usage.extend(writes.usage)
+            self._capacity.update((span.number, span) for span in writes.capacity)
             first = self.last_seq() + 1
             events = tuple(replace(event, seq=seq) for seq, event in enumerate(writes.events, start=first))
             self._events.extend(events)
@@ -89,14 +94,26 @@ class MemoryStore:
         which: JobFilter = EVERY_JOB,
         *,
         before: JobId | None = None,
+        order: JobOrder = NEWEST_FIRST,
+        offset: int = 0,
         limit: int = 1000,
         visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
+        return tuple(islice(order.sort(self._fitting(which, before, visible)), offset, offset + limit))
+
+    def num_jobs(self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None) -> int:
+        return len(self._fitting(which, None, visible))
+
+    def _fitting(self, which: JobFilter, before: JobId | None, visible: VisibleJobs | None) -> list[Job]:
         with self._lock:
             start = len(self._order) if before is None else self._order.index(before)
             older = [self._jobs[job_id] for job_id in reversed(self._order[:start]) if job_id in self._jobs]
-        found = (job for job in older if which.fits(job))
-        return tuple(islice((job for job in found if visible is None or visible.covers(job.id, job.owner)), limit))
+        return [job for job in older if which.fits(job) and (visible is None or visible.covers(job.id, job.owner))]
+
+    def find_jobs(self, text: str, *, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        jobs = self.jobs(JobFilter(without_trials=True), limit=len(self._order), visible=visible)
+        found = [(fit, job) for job in jobs if (fit := rank(text, job.id, job.spec.name)) is not None]
+        return tuple(job for _, job in sorted(found, key=lambda one: one[0])[:limit])
 
     def array_jobs(self, array_id: str) -> tuple[Job, ...]:
         with self._lock:
@@ -115,9 +132,11 @@ class MemoryStore:
 
     def events(self, which: EventFilter) -> tuple[Event, ...]:
         with self._lock:
-            later = [e for e in self._events if e.seq > which.after and self._sees(which.visible, e.job_id)]
-        found = (e for e in later if which.job_id in (None, e.job_id) and (not which.kinds or e.kind in which.kinds))
-        return tuple(islice(found, which.limit))
+            found = [e for e in self._events if which.fits(e) and self._sees(which.visible, e.job_id)]
+        return tuple(islice(reversed(found) if which.newest else found, which.limit))
+
+    def count_events(self, which: EventFilter) -> int:
+        return len(self.events(which))
 
     def last_seq(self) -> int:
         return self._events[-1].seq if self._events else 0
@@ -154,6 +173,12 @@ class MemoryStore:
             if name in known
         )
 
+    def series_ends(self, job_id: JobId, *, after: str = "", limit: int = 1000) -> tuple[SeriesEnd, ...]:
+        with self._lock:
+            points = sorted((m for m in self._metrics.values() if m.job_id == job_id), key=lambda m: m.step)
+        names = sorted({m.name for m in points if m.name > after})
+        return tuple(_end([m for m in points if m.name == name]) for name in names[:limit])
+
     def usage(
         self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None
     ) -> tuple[Usage, ...]:
@@ -163,6 +188,39 @@ class MemoryStore:
         earlier = {point.job_id: point for point in points if point.at < since}
         kept = sorted(earlier.values(), key=lambda u: u.at)
         return (*kept, *(point for point in points if point.at >= since))
+
+    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotHistory | None:
+        with self._lock:
+            points = sorted(self._usage, key=lambda u: u.at)
+            spans = [span for _, span in sorted(self._capacity.items())]
+        last = {point.job_id: point.num_slots for point in points if point.at < begin}
+        held = {job_id: num_slots for job_id, num_slots in last.items() if num_slots}
+        steps = [(point.at, point.job_id, point.num_slots) for point in points if begin <= point.at < end]
+        hours = _sum_hours(points, begin, end) if by_hour else []
+        if len(steps) > max_steps and not by_hour:
+            return None
+        before = [span for span in spans if span.from_at <= begin][-1:]
+        inside = [span for span in spans if begin < span.from_at < end]
+        return SlotHistory(
+            held=held,
+            steps=() if by_hour else steps,
+            hours=hours,
+            spans=before + inside or spans[:1],
+            layers=self.job_layers(held.keys() | {job_id for _, job_id, _ in steps} | {one[1] for one in hours}),
+            last_seq=self.last_seq(),
+        )
+
+    def job_layers(self, job_ids: Collection[JobId]) -> Mapping[JobId, JobLayer]:
+        with self._lock:
+            return {job_id: layer_of(self._jobs[job_id]) for job_id in job_ids if job_id in self._jobs}
+
+    def slot_time(self, start: float, until: float, visible: VisibleJobs | None = None) -> tuple[SlotTime, ...]:
+        used = integrate(self.usage(since=start, visible=visible), start, until)
+        jobs = {job_id: self._jobs[job_id] for job_id in used}
+        return tuple(
+            SlotTime(job_id=job_id, name=job.spec.name, owner=job.owner, queue=job.queue, slot_seconds=used[job_id])
+            for job_id, job in jobs.items()
+        )
 
     def _sees(self, visible: VisibleJobs | None, job_id: JobId | None) -> bool:
         if visible is None or job_id is None:
@@ -179,6 +237,19 @@ class MemoryStore:
         """Do nothing; there is nothing to close."""
 
 
+def _sum_hours(points: Sequence[Usage], begin: float, end: float) -> list[HourSum]:
+    held: Counter[JobId] = Counter()
+    deltas: Counter[tuple[int, JobId]] = Counter()
+    areas: defaultdict[tuple[int, JobId], float] = defaultdict(float)
+    for point in points:
+        hour, delta = int(point.at // HOUR_S), point.num_slots - held[point.job_id]
+        held[point.job_id] = point.num_slots
+        if begin // HOUR_S <= hour < end / HOUR_S:
+            deltas[hour, point.job_id] += delta
+            areas[hour, point.job_id] += delta * ((hour + 1) * HOUR_S - point.at)
+    return [(hour, job_id, deltas[hour, job_id], areas[hour, job_id]) for hour, job_id in sorted(areas)]
+
+
 def _bucket(point: Metric) -> Bucket:
     value = None if math.isnan(point.value) else point.value
     return Bucket(
@@ -191,4 +262,16 @@ def _bucket(point: Metric) -> Bucket:
         last_step=point.step,
         epoch=point.epoch,
         at=point.at,
+    )
+
+
+def _end(points: Sequence[Metric]) -> SeriesEnd:
+    newest = points[-1]
+    return SeriesEnd(
+        name=newest.name,
+        num_points=len(points),
+        first_step=points[0].step,
+        last_step=newest.step,
+        at=max(point.at for point in points),
+        value=None if math.isnan(newest.value) else newest.value,
     )

@@ -10,9 +10,22 @@ from pliant.core.job import DeletedJob
 from pliant.core.registry import OF_JOBS
 from pliant.store import rows
 from pliant.store.engine import upsert
-from pliant.store.tables import DELETED, EVENTS, GENERATIONS, JOBS, METRICS, NOUNS, ROLLUPS, TAGS, TASKS, USAGE
+from pliant.store.tables import (
+    DELETED,
+    EVENTS,
+    GENERATIONS,
+    JOB_TEXTS,
+    JOBS,
+    METRICS,
+    NOUNS,
+    ROLLUPS,
+    SLOT_HOURS,
+    TAGS,
+    TASKS,
+    USAGE,
+)
 
-_PARTS: Final[tuple[Table, ...]] = (TAGS, TASKS, GENERATIONS, METRICS, ROLLUPS, USAGE, EVENTS)
+_PARTS: Final[tuple[Table, ...]] = (TAGS, JOB_TEXTS, TASKS, GENERATIONS, METRICS, ROLLUPS, USAGE, SLOT_HOURS, EVENTS)
 """What belongs to a job beside its row."""
 _AT_ONCE: Final = 100
 """Ids in one statement; databases bound the number of parameters, and the depth of conditions."""

@@ -20,6 +20,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     Table,
+    Text,
     bindparam,
     collate,
     create_engine,
@@ -262,6 +263,26 @@ def _driver_message(error: DBAPIError | PoolTimeoutError) -> str:
 
 def _bad_url(message: str) -> InvalidInput:
     return InvalidInput.at("url", message)
+
+
+class bytewise_text(FunctionElement[str]):
+    """A text column that is compared byte by byte, in a statement that knows no dialect."""
+
+    name = "bytewise_text"
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(bytewise_text)
+def _bytewise_sqlite(element: "bytewise_text", compiler: SQLCompiler, **how: Any) -> str:
+    (column,) = element.clauses
+    return str(compiler.process(column, **how))
+
+
+@compiles(bytewise_text, "postgresql")
+def _bytewise_postgresql(element: "bytewise_text", compiler: SQLCompiler, **how: Any) -> str:
+    (column,) = element.clauses
+    return f'{compiler.process(column, **how)} COLLATE "C"'
 
 
 class in_json_array(FunctionElement[bool]):

@@ -1,22 +1,38 @@
 """The statements behind the store's questions. Knows tables, no connection; every one is answered from an index."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Select, func, or_, select, union_all
+from sqlalchemy import Column, ColumnElement, Select, String, case, func, or_, select, union_all
 
 from pliant.core.access import VisibleJobs
+from pliant.core.event import EventKind
 from pliant.core.job import JobId
-from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.job_filter import EVERY_JOB, JobFilter, JobOrder, SortField
 from pliant.core.lifecycle import TASK_LIFECYCLE, TaskState, is_final
+from pliant.core.name_match import BEGINS, HOLDS, SAME
 from pliant.core.ports import EventFilter
-from pliant.store.engine import in_json_array
-from pliant.store.tables import DELETED, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
+from pliant.store.engine import bytewise_text, in_json_array
+from pliant.store.tables import DELETED, EVENTS, GENERATIONS, JOB_TEXTS, JOBS, METRICS, TAGS, TASKS, USAGE
 
 LIVE_TASKS: Final = tuple(state.value for state in TaskState if not is_final(TASK_LIFECYCLE, state))
 
+MAX_COMPARED: Final = 1000
+"""Of jobs that hold a text so many are compared, the newest."""
+
 Query = Select[Any]
+
+_SORT_COLUMNS: Final[Mapping[SortField, Column[Any]]] = {
+    "submitted": JOBS.c.ordinal,
+    "ended": JOBS.c.ended_at,
+    "name": JOBS.c.name,
+    "state": JOBS.c.state,
+    "owner": JOBS.c.owner,
+    "queue": JOBS.c.queue,
+    "priority": JOBS.c.priority,
+    "slots": JOBS.c.num_slots,
+}
 
 
 def job(job_id: JobId) -> Query:
@@ -38,6 +54,54 @@ def jobs(
     pages = [_newest(query, which, before, limit).subquery() for query in (own, shared)]
     both = union_all(*(select(page.c.ordinal) for page in pages))
     return select(JOBS).where(JOBS.c.ordinal.in_(both)).order_by(JOBS.c.ordinal.desc()).limit(limit)
+
+
+def ordered_jobs(which: JobFilter, order: JobOrder, offset: int, limit: int, visible: VisibleJobs | None) -> Query:
+    """Ask for jobs in an order; which they are is found out on indexes before any whole row is read."""
+    wanted = select(JOBS.c.ordinal).where(*_fits(which), *_seen_jobs(visible)).order_by(*_order(order))
+    page = wanted.limit(limit).offset(offset)
+    return select(JOBS).where(JOBS.c.ordinal.in_(page)).order_by(*_order(order))
+
+
+def num_jobs(which: JobFilter, visible: VisibleJobs | None) -> Query:
+    """Ask how many jobs fit."""
+    counted = select(func.count()).select_from(JOBS).where(*_fits(which))
+    if visible is None:
+        return counted
+    own = counted.where(JOBS.c.owner == visible.owner).scalar_subquery()
+    shared = counted.where(_is_shared(JOBS.c.id, visible), JOBS.c.owner != visible.owner).scalar_subquery()
+    return select(own + shared)
+
+
+def _seen_jobs(visible: VisibleJobs | None) -> Iterator[ColumnElement[bool]]:
+    if visible is not None:
+        own = JOBS.c.owner == visible.owner
+        yield or_(own, _is_shared(JOBS.c.id, visible)) if visible.shared else own
+
+
+def _order(order: JobOrder) -> Iterator[ColumnElement[Any]]:
+    column = _SORT_COLUMNS[order.by]
+    value: ColumnElement[Any] = bytewise_text(column) if isinstance(column.type, String) else column
+    value = value.desc() if order.descending else value.asc()
+    yield value.nulls_last() if column.nullable else value
+    if order.by != "submitted":
+        yield JOBS.c.ordinal.desc()
+
+
+def find_jobs(text: str, limit: int, visible: VisibleJobs | None = None) -> Query:
+    """Ask for jobs that hold a text in id or name, trials apart; see `Store.find_jobs`."""
+    names = (JOBS.c.id, JOBS.c.name)
+    holds = or_(*(name.icontains(text, autoescape=True) for name in names))
+    begins = or_(*(name.istartswith(text, autoescape=True) for name in names))
+    is_it = or_(*(func.lower(name) == func.lower(text) for name in names))
+    rank = case((is_it, SAME), (begins, BEGINS), else_=HOLDS).label("rank")
+    newest = select(JOBS.c.ordinal, rank).where(holds, JOBS.c.search.is_(None))
+    if visible is not None:
+        newest = newest.where(or_(JOBS.c.owner == visible.owner, _is_shared(JOBS.c.id, visible)))
+    compared = newest.order_by(JOBS.c.ordinal.desc()).limit(MAX_COMPARED).subquery()
+    best = select(compared).order_by(compared.c.rank, compared.c.ordinal.desc()).limit(limit).subquery()
+    of_them = select(JOBS).join(best, JOBS.c.ordinal == best.c.ordinal)
+    return of_them.order_by(best.c.rank, JOBS.c.ordinal.desc())
 
 
 def array_jobs(array_id: str) -> Query:
@@ -75,8 +139,15 @@ def _fits(which: JobFilter) -> Iterator[ColumnElement[bool]]:
         yield JOBS.c.queue.in_(which.queues)
     if which.searches:
         yield JOBS.c.search.in_(which.searches)
+    if which.endpoints:
+        yield JOBS.c.endpoint.in_(which.endpoints)
     if which.without_trials:
         yield JOBS.c.search.is_(None)
+    if which.kinds:
+        yield JOBS.c.kind.in_(which.kinds)
+    if which.text:
+        found = JOB_TEXTS.c.text.contains(which.text.casefold(), autoescape=True)
+        yield JOBS.c.id.in_(select(JOB_TEXTS.c.job_id).where(found))
     for name, values in which.tags.items():
         tagged = select(TAGS.c.job_id).where(TAGS.c.name == name)
         yield JOBS.c.id.in_(tagged.where(TAGS.c.value.in_(values)) if values else tagged)
@@ -110,14 +181,35 @@ def generations(job_id: JobId) -> Query:
 
 def events(which: EventFilter) -> Query:
     """Ask for events in order."""
-    query = select(EVENTS).where(EVENTS.c.seq > which.after).order_by(EVENTS.c.seq).limit(which.limit)
+    order = EVENTS.c.seq.desc() if which.newest else EVENTS.c.seq
+    return select(EVENTS).where(*_happened(which)).order_by(order).limit(which.limit)
+
+
+def count_events(which: EventFilter) -> Query:
+    """Ask how many events there are, up to the limit."""
+    some = select(EVENTS.c.seq).where(*_happened(which)).limit(which.limit).subquery()
+    return select(func.count()).select_from(some)
+
+
+def _happened(which: EventFilter) -> Iterator[ColumnElement[bool]]:
+    """Yield what is asked of an event; all of it holds."""
+    if which.after or (which.since is None and which.before is None):
+        yield EVENTS.c.seq > which.after
+    if which.before is not None:
+        yield EVENTS.c.seq < which.before
+    if which.since is not None:
+        yield EVENTS.c.at >= which.since
+    if which.until is not None:
+        yield EVENTS.c.at < which.until
     if which.job_id is not None:
-        query = query.where(EVENTS.c.job_id == which.job_id)
+        yield EVENTS.c.job_id == which.job_id
     if which.kinds:
-        query = query.where(EVENTS.c.kind.in_([kind.value for kind in which.kinds]))
+        yield EVENTS.c.kind.in_([kind.value for kind in which.kinds])
+    if which.states:
+        of_state = EVENTS.c.data["to"].as_string().in_([state.value for state in which.states])
+        yield or_(EVENTS.c.kind != EventKind.JOB_STATE.value, of_state)
     if which.visible is not None:
-        query = query.where(or_(EVENTS.c.job_id.is_(None), _is_visible(EVENTS.c.job_id, which.visible)))
-    return query
+        yield or_(EVENTS.c.job_id.is_(None), _is_visible(EVENTS.c.job_id, which.visible))
 
 
 def last_seq() -> Query:
@@ -153,3 +245,17 @@ def usage(since: float, job_id: JobId | None, visible: VisibleJobs | None = None
         inside = inside.where(_is_visible(USAGE.c.job_id, visible))
     both = union_all(before, inside).subquery()
     return select(both).order_by(both.c.at, both.c.ordinal)
+
+
+def slot_time(start: float, until: float, visible: VisibleJobs | None = None) -> Query:
+    """Ask what each job used between two instants, those that used anything."""
+    points = usage(start, None, visible).subquery()
+    following = func.lead(points.c.at).over(partition_by=points.c.job_id, order_by=(points.c.at, points.c.ordinal))
+    steps = select(points, following.label("next_at")).where(points.c.at < until).subquery()
+    begins = case((steps.c.at < start, start), else_=steps.c.at)
+    ends = func.coalesce(steps.c.next_at, until)
+    held = func.sum(steps.c.num_slots * (ends - begins)).label("slot_seconds")
+    used = select(steps.c.job_id, held).where(steps.c.num_slots > 0, ends > begins).group_by(steps.c.job_id).subquery()
+    return select(used.c.job_id, JOBS.c.name, JOBS.c.owner, JOBS.c.queue, used.c.slot_seconds).join(
+        JOBS, JOBS.c.id == used.c.job_id
+    )

@@ -36,12 +36,16 @@ class SqlRegistry:
             row = connection.execute(select(NOUNS).where(*_is(kind, name))).mappings().first()
         return None if row is None else _kept_of(kind, row)
 
-    def list(self, kind: type[N], *, owner: str | None = None, after: str = "", limit: int = 1000) -> Sequence[Kept[N]]:
+    def list(
+        self, kind: type[N], *, owner: str | None = None, after: str = "", limit: int = 1000, part: str = ""
+    ) -> Sequence[Kept[N]]:
         """Return nouns in the order of their names."""
         name = bytewise(self._engine, NOUNS.c.name)
         query = select(NOUNS).where(NOUNS.c.kind == kind.KIND, name > after).order_by(name).limit(limit)
         if owner is not None:
             query = query.where(NOUNS.c.owner == owner)
+        if part:
+            query = query.where(NOUNS.c.name.icontains(part, autoescape=True))
         with read_transaction(self._engine) as connection:
             return tuple(_kept_of(kind, row) for row in connection.execute(query).mappings())
 

@@ -12,9 +12,9 @@ merged into one: 417 buckets. Level 2 would have been 40 rows, too coarse for wh
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
 
-from pliant.core.chart import Bucket
+from pliant.core.chart import Bucket, SeriesEnd
 from pliant.core.job import JobId, Metric
 from pliant.store.engine import upsert
 from pliant.store.tables import METRICS, ROLLUPS
@@ -89,6 +89,39 @@ def extent(connection: Connection, job_id: JobId, name: str) -> tuple[int, int] 
     query = select(func.min(ROLLUPS.c.first_step), func.max(ROLLUPS.c.last_step)).where(*top)
     first, last = connection.execute(query).one()
     return None if first is None else (first, last)
+
+
+def ends(
+    connection: Connection, job_id: JobId, name: ColumnElement[str], after: str, limit: int
+) -> tuple[SeriesEnd, ...]:
+    """Return which series a job has after a name, and how each ends.
+
+    Args:
+        connection: to the database.
+        job_id: the job.
+        name: the column of the names, in the order in which they are compared.
+        after: the last name of the page before.
+        limit: so many at most.
+    """
+    of = ROLLUPS.c
+    found = (
+        select(
+            of.name,
+            func.sum(of.num_points).label("num_points"),
+            func.min(of.first_step).label("first_step"),
+            func.max(of.last_step).label("last_step"),
+            func.max(of.at).label("at"),
+        )
+        .where(of.job_id == job_id, of.level == NUM_LEVELS, name > after)
+        .group_by(of.name)
+        .order_by(name)
+        .limit(limit)
+        .subquery()
+    )
+    newest = and_(METRICS.c.job_id == job_id, METRICS.c.name == found.c.name, METRICS.c.step == found.c.last_step)
+    query = select(found, METRICS.c.value).join(METRICS, newest)
+    rows = [SeriesEnd(**row) for row in connection.execute(query).mappings()]
+    return tuple(sorted(rows, key=lambda row: row.name))
 
 
 def read(

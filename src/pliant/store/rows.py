@@ -13,7 +13,9 @@ from sqlalchemy import RowMapping
 
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
+from pliant.core.job_filter import text_of
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
+from pliant.core.slot_history import CapacitySpan
 
 Row = dict[str, Any]
 
@@ -48,6 +50,8 @@ def job_row(job: Job) -> Row:
         after_any=list(job.after_any) or None,
         array_id=None if job.spec.array is None else job.spec.array.id,
         search=None if job.spec.trial is None else job.spec.trial.search,
+        endpoint=None if job.spec.endpoint is None else job.spec.endpoint.name,
+        kind=job.spec.kind,
     )
     return row
 
@@ -70,6 +74,11 @@ def job_of(row: RowMapping) -> Job:
 def tag_rows(job: Job) -> list[Row]:
     """Return what a job is found by."""
     return [{"job_id": job.id, "name": name, "value": value} for name, value in job.tags.items()]
+
+
+def text_row(job: Job) -> Row:
+    """Return the text that a job is searched in."""
+    return {"job_id": job.id, "text": clean(text_of(job))}
 
 
 def deleted_row(deleted: DeletedJob) -> Row:
@@ -154,8 +163,13 @@ def usage_of(row: RowMapping) -> Usage:
     return Usage(at=row["at"], job_id=JobId(row["job_id"]), num_slots=row["num_slots"])
 
 
+def capacity_row(span: CapacitySpan) -> Row:
+    """Return the columns of a span of capacity."""
+    return _columns(span)
+
+
 def _columns(
-    noun: Job | DeletedJob | JobSpec | Progress | Task | Generation | Event | Metric | Usage,
+    noun: Job | DeletedJob | JobSpec | Progress | Task | Generation | Event | Metric | Usage | CapacitySpan,
 ) -> Row:
     return {_column(field): getattr(noun, field.name) for field in fields(noun)}
 

@@ -33,16 +33,24 @@ class SqlSearches:
         return _first(self._read(_SEARCH.where(SEARCHES.c.name == name), search_of))
 
     def searches(
-        self, *, after: str = "", limit: int = 1000, owner: str | None = None, states: Sequence[SearchState] = ()
+        self,
+        *,
+        after: str = "",
+        limit: int = 1000,
+        owner: str | None = None,
+        states: Sequence[SearchState] = (),
+        part: str = "",
     ) -> tuple[Search, ...]:
         """Return searches in the order of their names, those in one of the states, or all.
 
-        `after` is the last name of the page before.
+        `after` is the last name of the page before; with `part` only those whose names hold it, whatever its capitals.
         """
         name = bytewise(self._engine, SEARCHES.c.name)
         query = _SEARCH.where(name > after).order_by(name).limit(limit)
         if states:
             query = query.where(SEARCHES.c.state.in_([state.value for state in states]))
+        if part:
+            query = query.where(SEARCHES.c.name.icontains(part, autoescape=True))
         return self._read(query if owner is None else query.where(SEARCHES.c.owner == owner), search_of)
 
     def add(self, search: Search, trials: Sequence[Trial] = ()) -> None:

@@ -6,7 +6,7 @@ the death of the process; with SQLite a power cut can take the newest ones, neve
 leader of that term writes (`pliant.store.leadership`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
@@ -15,19 +15,40 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Column, Connection, RowMapping, Table, delete, insert, select
 
 from pliant.core.access import VisibleJobs
-from pliant.core.chart import Series
+from pliant.core.chart import Series, SeriesEnd
 from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task
-from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
 from pliant.core.ports import EventFilter, Writes
-from pliant.store import queries, rollups, rows
+from pliant.core.slot_history import JobLayer, SlotHistory
+from pliant.core.slot_time import SlotTime
+from pliant.store import queries, rollups, rows, slot_history
 from pliant.store.deletion import delete_jobs
-from pliant.store.engine import advance_counter, open_engine, read_transaction, upsert
+from pliant.store.engine import (
+    advance_counter,
+    bytewise,
+    open_engine,
+    read_transaction,
+    snapshot_transaction,
+    upsert,
+)
 from pliant.store.fence import Fence
 from pliant.store.migrate import migrate
 from pliant.store.registry import SqlAudit, SqlRegistry
 from pliant.store.searches import SqlSearches
-from pliant.store.tables import COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
+from pliant.store.tables import (
+    CAPACITY,
+    COUNTERS,
+    EVENTS,
+    GENERATIONS,
+    JOB_TEXTS,
+    JOBS,
+    METRICS,
+    ROLLUPS,
+    TAGS,
+    TASKS,
+    USAGE,
+)
 from pliant.store.upkeep import SqlRecords
 
 T = TypeVar("T")
@@ -72,12 +93,14 @@ class SqlStore:
         with self._write_transaction() as connection:
             delete_jobs(connection, writes.deleted)
             before = _upsert_in_order(connection, JOBS, [rows.job_row(job) for job in writes.jobs], JOBS.c.tags)
+            _write_texts(connection, [job for job in writes.jobs if job.id not in before or before[job.id] != job.tags])
             _write_tags(connection, [job for job in writes.jobs if (before.get(job.id) or {}) != job.tags])
             _upsert_in_order(connection, TASKS, [rows.task_row(task) for task in writes.tasks], TASKS.c.id)
             upsert(connection, GENERATIONS, [rows.generation_row(generation) for generation in writes.generations])
             upsert(connection, METRICS, [rows.metric_row(metric) for metric in writes.metrics])
             rollups.refresh(connection, writes.metrics)
             _append_usage(connection, writes.usage)
+            upsert(connection, CAPACITY, [rows.capacity_row(span) for span in writes.capacity])
             return _append_events(connection, writes.events)
 
     def job(self, job_id: JobId) -> Job | None:
@@ -90,11 +113,24 @@ class SqlStore:
         which: JobFilter = EVERY_JOB,
         *,
         before: JobId | None = None,
+        order: JobOrder = NEWEST_FIRST,
+        offset: int = 0,
         limit: int = 1000,
         visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
-        """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
-        return self._read(queries.jobs(which, before, limit, visible), rows.job_of)
+        """Return jobs in an order, those that somebody may see or all; `before` is the last id of the page before."""
+        if order == NEWEST_FIRST and not offset:
+            return self._read(queries.jobs(which, before, limit, visible), rows.job_of)
+        return self._read(queries.ordered_jobs(which, order, offset, limit, visible), rows.job_of)
+
+    def num_jobs(self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None) -> int:
+        """Return how many jobs fit, of those that somebody may see or of all."""
+        with read_transaction(self._engine) as connection:
+            return int(connection.execute(queries.num_jobs(which, visible)).scalar_one())
+
+    def find_jobs(self, text: str, *, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        """Return jobs that hold a text in id or name, the best first."""
+        return self._read(queries.find_jobs(text, limit, visible), rows.job_of)
 
     def deleted_job(self, job_id: JobId) -> DeletedJob | None:
         """Return what is left of a job that was deleted."""
@@ -152,11 +188,38 @@ class SqlStore:
                 found.append(Series(name=name, buckets=buckets))
         return tuple(found)
 
+    def series_ends(self, job_id: JobId, *, after: str = "", limit: int = 1000) -> tuple[SeriesEnd, ...]:
+        """Return which series a job has after a name, in the order of their names, and how each ends."""
+        with read_transaction(self._engine) as connection:
+            return rollups.ends(connection, job_id, bytewise(self._engine, ROLLUPS.c.name), after, limit)
+
     def usage(
         self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None
     ) -> tuple[Usage, ...]:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         return self._read(queries.usage(since, job_id, visible), rows.usage_of)
+
+    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotHistory | None:
+        """Return who held how many slots in a window, all of it as it is at one instant; None if there are more steps.
+
+        With `by_hour` sums of hours are read instead.
+        """
+        with snapshot_transaction(self._engine) as connection:
+            return slot_history.read(connection, begin, end, max_steps, by_hour)
+
+    def job_layers(self, job_ids: Collection[JobId]) -> Mapping[JobId, JobLayer]:
+        """Return what charts have to know of jobs, those that are there."""
+        with read_transaction(self._engine) as connection:
+            return slot_history.layers(connection, job_ids)
+
+    def count_events(self, which: EventFilter) -> int:
+        """Return how many events there are of those, `which.limit` at most."""
+        with read_transaction(self._engine) as connection:
+            return int(connection.execute(queries.count_events(which)).scalar_one())
+
+    def slot_time(self, start: float, until: float, visible: VisibleJobs | None = None) -> tuple[SlotTime, ...]:
+        """Return what each job used between two instants, of those that used anything and somebody may see."""
+        return self._read(queries.slot_time(start, until, visible), lambda row: SlotTime(**row))
 
     def next_id(self, name: str, how_many: int = 1) -> int:
         """Return 1, 2, 3, … for each name, or the first of so many; never the same number twice, also after a crash."""
@@ -214,7 +277,13 @@ def _write_tags(connection: Connection, jobs: Sequence[Job]) -> None:
     _insert(connection, TAGS, [row for job in jobs for row in rows.tag_rows(job)])
 
 
+def _write_texts(connection: Connection, jobs: Sequence[Job]) -> None:
+    """Write the texts that jobs are searched in."""
+    upsert(connection, JOB_TEXTS, [rows.text_row(job) for job in {job.id: job for job in jobs}.values()])
+
+
 def _append_usage(connection: Connection, usage: Sequence[Usage]) -> None:
+    slot_history.add_to_hours(connection, usage)
     numbers = _numbers(connection, "ordinal/usage", len(usage))
     _insert(connection, USAGE, [rows.usage_row(u) | {"ordinal": n} for n, u in zip(numbers, usage, strict=True)])
 

@@ -57,12 +57,29 @@ JOBS: Final = Table(
     Column("array_id", String(64)),
     Column("hold", Text, nullable=False, server_default=text("''")),
     Column("search", String(MAX_NAME)),
+    Column("endpoint", String(MAX_NAME)),
+    Column("colour", Integer, nullable=False, server_default="0"),
+    Column("kind", String(20), nullable=False, server_default="training"),
     Index(None, "state", "ordinal"),
     Index(None, "owner", "ordinal"),
     Index(None, "queue", "ordinal"),
     Index(None, "array_id", "ordinal"),
     Index(None, "search", "ordinal"),
+    Index(None, "endpoint", "ordinal"),
+    Index(None, "kind", "ordinal"),
+    Index(None, "name", "ordinal"),
+    Index(None, "priority", "ordinal"),
+    Index(None, "num_slots", "ordinal"),
+    Index(None, "ended_at", "ordinal"),
 )
+
+JOB_TEXTS: Final = Table(
+    "job_texts",
+    METADATA,
+    Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("text", Text, nullable=False),
+)
+"""To find jobs by a part of what they are called: a narrow table, since all of it is read."""
 
 TAGS: Final = Table(
     "job_tags",
@@ -133,6 +150,7 @@ EVENTS: Final = Table(
     Index(None, "job_id", "seq"),
     Index(None, "job_id", "kind", "seq"),
     Index(None, "kind", "seq"),
+    Index(None, "at", "seq"),
 )
 
 METRICS: Final = Table(
@@ -174,6 +192,26 @@ USAGE: Final = Table(
     Column("num_slots", Integer, nullable=False),
     Index(None, "at", "ordinal"),
     Index(None, "job_id", "at", "ordinal"),
+)
+
+SLOT_HOURS: Final = Table(
+    "slot_hours",
+    METADATA,
+    Column("hour", Integer, primary_key=True, autoincrement=False, doc="Since the epoch."),
+    Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("delta", Integer, nullable=False),
+    Column("area", Float, nullable=False),
+    Index(None, "job_id"),
+)
+
+CAPACITY: Final = Table(
+    "capacity_spans",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("from_at", Float, nullable=False),
+    Column("until_at", Float, nullable=False),
+    Column("num_slots", Integer, nullable=False),
+    Index(None, "from_at"),
 )
 
 COUNTERS: Final = Table(

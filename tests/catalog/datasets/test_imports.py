@@ -108,7 +108,7 @@ def test_an_import_whose_server_is_killed_begins_again_with_the_next_one(tmp_pat
         assert datasets.get("one", ADA).state is DatasetState.IMPORTING
         ready = until(lambda: ended(datasets))
         assert (ready.state, ready.content.num_files) == (DatasetState.READY, 24)
-        until(lambda: [path.name for path in (tmp_path / "datasets").iterdir()] == ["one"])
+        until(lambda: {path.name for path in (tmp_path / "datasets").iterdir()} == {"one", ".preview-one"})
     finally:
         datasets.close()
 

@@ -1,6 +1,7 @@
 /** The routes as React sees them: what is shown of the server (`useGet`), and what changes it (`useChange`). */
 import { type UseMutationResult, type UseQueryResult, useMutation, useQuery } from "@tanstack/react-query";
-import { type AnswerOf, call, type InitOf, type Method, type PathOf } from "./client";
+import { type AnswerOf, ask, call, type InitOf, type Method, type PathOf } from "./client";
+import { addressOf } from "./place";
 import type { Refused } from "./problem";
 
 interface QueryOptions {
@@ -50,5 +51,20 @@ export function useChange<M extends Exclude<Method, "get">, P extends PathOf<M>>
     ...(options.onSuccess && { onSuccess: options.onSuccess }),
     ...(options.onError && { onError: options.onError }),
     ...(options.onSettled && { onSettled: options.onSettled }),
+  });
+}
+
+/** The text of a route that answers plain text, kept like other answers. `address` is the route with its parameters in. */
+export function useText<P extends PathOf<"get">>(
+  path: P,
+  init: InitOf<P, "get">,
+  address: string,
+  { enabled, refetchInterval }: QueryOptions = {},
+): UseQueryResult<string, Refused> {
+  return useQuery<string, Refused>({
+    queryKey: keyOf(path, init),
+    queryFn: async ({ signal }) => (await ask(addressOf(address), { signal })).text(),
+    ...(enabled !== undefined && { enabled }),
+    ...(refetchInterval !== undefined && { refetchInterval }),
   });
 }

@@ -14,9 +14,11 @@ from pydantic import TypeAdapter
 from pliant.catalog.datasets.formats.csv import import_csv
 from pliant.catalog.datasets.formats.images import import_images
 from pliant.catalog.datasets.formats.parts import find_parts
-from pliant.catalog.datasets.messages import DATA, ImportResult, ImportSpec
+from pliant.catalog.datasets.formats.preview import make_preview
+from pliant.catalog.datasets.messages import DATA, PREVIEW, ImportResult, ImportSpec
 from pliant.core.dataset import Content, ImportProgress
 from pliant.core.errors import InvalidInput, Problem
+from pliant.core.preview import DatasetPreview
 from pliant.files.archive import kind_of, unpack
 from pliant.files.digest import digest_of_file, digest_of_names
 from pliant.files.folder import find_outside, make_read_only, plain_files
@@ -26,6 +28,7 @@ from pliant.files.space import check_room
 FACTS: Final = "dataset.json"
 """In a data set of images or of a table: what is known of it."""
 _CONTENT: Final = TypeAdapter(Content)
+_PREVIEW: Final = TypeAdapter(DatasetPreview)
 _HOW_TO_PACK: Final = "give a tar, tar.gz or zip"
 
 ReportProgress = Callable[[ImportProgress], None]
@@ -69,7 +72,10 @@ class _Import:
             case "csv":
                 content = import_csv(self._table(source), self.out, self.spec.csv, self.spec.split, self.report)
         in_place = not self.out.exists()
-        content = self._add_up(source if in_place else self.out, content, checksum=not in_place)
+        folder = source if in_place else self.out
+        self.report(ImportProgress(phase="making a preview"))
+        (self.work / PREVIEW).write_bytes(_PREVIEW.dump_json(make_preview(folder, content.parts)))
+        content = self._add_up(folder, content, checksum=not in_place)
         if not in_place:
             if self.spec.kind != "any":
                 (self.out / FACTS).write_text(_facts(content), encoding="utf-8")

@@ -32,6 +32,7 @@ from pliant.catalog.datasets.messages import (
     ImportSpec,
     ProgressReport,
 )
+from pliant.catalog.datasets.previews import Previews
 from pliant.catalog.datasets.uploads import Uploads
 from pliant.core.dataset import DATASET_LIFECYCLE, Dataset, DatasetEvent, DatasetState, ImportProgress
 from pliant.core.errors import NotFound, PliantError, Stale
@@ -81,6 +82,7 @@ class Imports:
         self._uploads = uploads
         self._settings = settings
         self._now = now
+        self.previews = Previews(settings.folder)
         self._progress: dict[str, ImportProgress] = {}
         self._children = ChildQueue(settings.max_running, "pliant-import")
         self._cleaner = ThreadPoolExecutor(1, thread_name_prefix="pliant-clean-up")
@@ -112,6 +114,7 @@ class Imports:
             for kept in iterate_nouns(self._registry, Dataset):
                 if is_final(DATASET_LIFECYCLE, kept.noun.state):
                     ready.add(Path(kept.noun.folder).name if not kept.noun.in_place else "")
+                    ready.add(self.previews.name_of(kept.noun.name))
                 else:
                     again.append(kept.noun)
             left = [place for place in self._settings.folder.iterdir() if place.name not in ready]
@@ -227,6 +230,7 @@ class Imports:
 
     def _publish(self, name: str, done: ImportResult, work: Path) -> None:
         target = self._settings.folder / name
+        self.previews.keep(name, work)
         if not done.in_place:
             with translate_disk_errors(self._settings.folder):
                 folders.remove(target)
@@ -243,6 +247,7 @@ class Imports:
 
         kept = self._write(name, DatasetEvent.PUBLISH, ready)
         if kept is None:
+            self.previews.discard(name)
             self.discard(target)
 
     def _write(self, name: str, event: DatasetEvent, change: Callable[[Dataset], Dataset]) -> Kept[Dataset] | None:

@@ -12,6 +12,8 @@ from pliant.core.dataset import Content, CsvRule, ImageRule, ImportProgress, Kin
 
 DATA: Final = "data"
 """In the work folder of an import: what is published."""
+PREVIEW: Final = "preview.json"
+"""There, too: what it looks like."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

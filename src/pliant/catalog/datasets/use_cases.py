@@ -17,6 +17,7 @@ from pliant.catalog.sharing import is_visible, no_such_name, require_owner, requ
 from pliant.core.access import Principal, VisibleJobs, name_once
 from pliant.core.dataset import DataPlace, Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, Problem
+from pliant.core.preview import DatasetPreview, nothing
 from pliant.core.registry import NAME, Kept, Registry, iterate_nouns
 from pliant.files.space import cause_of
 
@@ -111,6 +112,19 @@ class DatasetCatalog:
         """
         return self._with_progress(self._require_visible(name, caller))
 
+    def preview(self, name: str, caller: Principal) -> DatasetPreview:
+        """Return what a data set looks like.
+
+        Raises:
+            NotFound: none that they may see.
+        """
+        noun = self._require_visible(name, caller).noun
+        if noun.state is DatasetState.READY:
+            return self.imports.previews.get(name)
+        if noun.state is DatasetState.IMPORTING:
+            return nothing("it is still being imported")
+        return nothing(f"its import {noun.state.value.replace('stopped', 'was stopped')}, and left nothing")
+
     def change(
         self, name: str, caller: Principal, changes: Mapping[str, Any], *, revision: int | None = None
     ) -> Dataset:
@@ -158,6 +172,7 @@ class DatasetCatalog:
             if self._held[name]:
                 raise Conflict(f"a job that uses the data set {name!r} is just being submitted; try again")
             self._registry.remove(Dataset, name, revision=revision)
+            self.imports.previews.discard(name)
         if noun.folder and not noun.in_place:
             self.imports.discard(Path(noun.folder))
 

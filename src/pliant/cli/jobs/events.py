@@ -13,7 +13,7 @@ from pliant.cli.options import JsonLinesOption, OptionalJobArgument
 from pliant.cli.screen import console, print_json_line
 from pliant.cli.session import job_id_of, open_client
 from pliant.client import Client
-from pliant.core.event import Event, EventKind
+from pliant.core.event import FOR_PROGRAMS, Event, EventKind
 
 _STYLES: Final = {
     EventKind.DECISION: "cyan",
@@ -46,7 +46,8 @@ def events(
     with open_client(context) as client:
         job_id = None if job is None else job_id_of(client, job)
         last = after
-        past = past_events(client, after=after, job_id=job_id)
+        found = past_events(client, after=after, job_id=job_id)
+        past = (event for event in found if as_json or event.kind not in FOR_PROGRAMS)
         for event in past if tail is None else deque(past, maxlen=tail):
             _print(event, as_json=as_json)
             last = event.seq
@@ -84,6 +85,8 @@ def event_lines(event: Event, width: int, *, with_kind: bool = True) -> list[Tex
 def _print(event: Event, *, as_json: bool) -> None:
     if as_json:
         print_json_line(event)
+        return
+    if event.kind in FOR_PROGRAMS:
         return
     screen = console()
     for line in event_lines(event, screen.width):

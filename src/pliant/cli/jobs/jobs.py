@@ -126,7 +126,7 @@ def ps(  # noqa: PLR0913 (one parameter per option)
     more = [(column, cell) for column, cell, is_shown in _MORE_COLUMNS if any(map(is_shown, jobs))]
     rows = ([*_job_row(job), *(cell(job) for _, cell in more)] for job in jobs)
     columns = (*_JOB_COLUMNS, *(column for column, _ in more))
-    show_list(JobPage(jobs=jobs, next=None), columns, rows, as_json=as_json, nothing=nothing)
+    show_list(JobPage(jobs=jobs, next=None, total=len(jobs)), columns, rows, as_json=as_json, nothing=nothing)
 
 
 def _tags_of(job: Job) -> str:

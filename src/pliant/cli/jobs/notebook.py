@@ -121,9 +121,8 @@ def notebook(
     with closing(LocalPort(port)) as local, open_client(context) as client, tempfile.TemporaryDirectory() as pages:
         job_id = _submit(client, code, idle or DEFAULT_IDLE, given) if job is None else job_id_of(client, job)
         with leaving_alone(job_id, "`pliant notebook {}` comes back to it"):
-            ended = _Session(
-                client, job_id, local, Path(pages) if browser and sys.stdout.isatty() and has_screen() else None
-            ).attend()
+            is_shown = browser and sys.stdout.isatty() and has_screen()
+            ended = _Session(client, job_id, local, Path(pages) if is_shown else None).attend()
     say(f"`pliant files {job_id}` lists what was saved in it, `pliant result {job_id}` fetches it", stderr=True)
     if ended.state is JobState.STOPPED:
         say(f"{job_id} was stopped", stderr=True)

@@ -15,6 +15,7 @@ from pliant.core.job import DeletedJob, JobId, Metric, NodeId, TaskId
 from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.ports import Address, StartOrder, Writes
+from pliant.core.slot_history import layer_of
 
 L = TypeVar("L", bound=LiveJob)
 """A job of one kind: it stays of that kind whatever is noted of it."""
@@ -73,6 +74,8 @@ class Draft:
         nodes: Callable[[], tuple[NodeView, ...]] = tuple,
     ) -> None:
         self.now = now
+        self.who = ""
+        """The person who asks for it, if one does and it matters."""
         self.settings = settings
         self.next_id = next_id
         self.free_address = free_address
@@ -142,6 +145,7 @@ class Draft:
             if self._changed(live):
                 job = replace(live.job, revision=live.job.revision + 1)
                 self._after[live.id] = replace(live, job=job)
+        usage = self._usage()
         writes = Writes(
             jobs=tuple(live.job for live in self._after.values() if self._changed(live)),
             tasks=tuple(
@@ -156,9 +160,9 @@ class Draft:
                 for number, generation in live.open_generations.items()
                 if (old := self._before.get(live.id)) is None or old.open_generations.get(number) != generation
             ),
-            events=tuple(self._events),
+            events=(*self._events, *map(self._slots_changed, usage)),
             metrics=tuple(self._metrics),
-            usage=self._usage(),
+            usage=usage,
             deleted=tuple(self._deleted),
         )
         return writes if writes != Writes() else None
@@ -170,6 +174,25 @@ class Draft:
     def _changed(self, live: LiveJob) -> bool:
         old = self._before.get(live.id)
         return old is None or old.job != live.job
+
+    def _slots_changed(self, point: Usage) -> Event:
+        """Return the event that goes with a point of usage: whoever draws the one can go on with the other."""
+        live, old = self._after[point.job_id], self._before.get(point.job_id)
+        layer = layer_of(live.job)
+        shown = {"name": layer.name, "owner": layer.owner, "queue": layer.queue, "colour": layer.colour}
+        of = {"search": layer.search, "endpoint": layer.endpoint}
+        return Event(
+            at=point.at,
+            kind=EventKind.SLOTS_CHANGED,
+            message=f"{live.label} holds {point.num_slots} slot{'s' * (point.num_slots != 1)}",
+            job_id=live.id,
+            data={
+                "num_slots": point.num_slots,
+                "from_slots": old.num_slots if old else 0,
+                **shown,
+                **{name: value for name, value in of.items() if value is not None},
+            },
+        )
 
     def _usage(self) -> tuple[Usage, ...]:
         points = []

@@ -61,7 +61,12 @@ def job_event(draft: Draft, live: L, event: JobEvent, reason: str) -> L:
         EventKind.JOB_STATE,
         f"{live.label} {words}" + (f": {headline}" if headline else ""),
         job_id=live.id,
-        data={"from": str(old), "to": str(new), **({"digest": job.digest} if final and job.digest else {})},
+        data={
+            "from": str(old),
+            "to": str(new),
+            **({"num_slots": live.num_slots} if final else {}),
+            **({"digest": job.digest} if final and job.digest else {}),
+        },
     )
     return draft.put(replace(live, job=job))
 

@@ -6,6 +6,7 @@ from pliant.control.loop.arrays import held_back, note_held
 from pliant.control.loop.gate import PreparationCheck
 from pliant.control.loop.scheduling import apply_plan, observe, snapshot
 from pliant.control.requests.queues import Queues
+from pliant.control.requests.standing import JobStanding
 from pliant.core.plan import NodeView, Policy
 from pliant.core.ports import Cluster
 from pliant.policy.schedule.plan import plan
@@ -23,6 +24,7 @@ class Planner:
         policy: Policy,
         preparations: PreparationCheck,
         queues: Queues,
+        standing: JobStanding,
     ) -> None:
         self.wake_at: float | None = None
         """When the decision may change though nothing happens."""
@@ -32,6 +34,7 @@ class Planner:
         self._policy = policy
         self._preparations = preparations
         self._queues = queues
+        self._standing = standing
         self._nodes: tuple[NodeView, ...] = ()
 
     def plan(self, now: float) -> None:
@@ -51,6 +54,7 @@ class Planner:
         with self._ledger.counts.timed(self._ledger.counts.plans_s):
             decision = plan(seen, self._policy, now)
         self._queues.deserved = decision.deserved
+        self._standing.note(seen)
         draft = self._ledger.draft()
         apply_plan(draft, self._kinds, decision, self._queues.run_as)
         note_held(draft, held)

@@ -78,7 +78,13 @@ def _note_decision(draft: Draft, live: LiveJob, grant: Grant, reason: str) -> Li
         live = draft.put(replace(live, job=replace(live.job, why=reason)))
     if grant.num_tasks == live.target:
         return live
-    data = {"from": live.target, "to": grant.num_tasks, "num_slots": live.job.spec.num_slots_for(grant.num_tasks)}
+    slots = live.job.spec.num_slots_for
+    data = {
+        "from": live.target,
+        "to": grant.num_tasks,
+        "from_slots": slots(live.target),
+        "num_slots": slots(grant.num_tasks),
+    }
     draft.say(EventKind.DECISION, reason, job_id=live.id, data=data)
     return draft.put(replace(live, target=grant.num_tasks))
 

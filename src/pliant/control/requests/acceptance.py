@@ -6,25 +6,33 @@ closed, what it starts from was deleted), so what may change is looked at again 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
+from pliant.control.jobs.colours import Colours
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.ledger import Ledger
+from pliant.control.jobs.waiting import Awaited
 from pliant.control.requests import changes
 from pliant.control.requests.origin import FOLDER, copy_foreign, jobs_started_from, with_copies
 from pliant.control.requests.predecessors import Predecessors
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import Queues
 from pliant.control.requests.reach import Reach
-from pliant.control.requests.submission import resolve_jobs
+from pliant.control.requests.submission import problems_of_spec, resolve_jobs
 from pliant.control.settings import ControlSettings, JobFolders
 from pliant.control.upkeep.results import note_of_patterns
 from pliant.core.access import VisibleJobs
-from pliant.core.errors import InvalidInput, Unavailable
+from pliant.core.errors import InvalidInput, Problem, Unavailable
 from pliant.core.job import JobId, JobSpec
 from pliant.core.notice import NO_NOTICES, NoticeSettings
 from pliant.files.space import disk_error
+
+_IN_CODE: Final = "requirements:"
+"""An environment that begins so is described by a file of the code."""
+_NO_CODE: Final = ".no-code"
+"""In the place of a folder of code where there is none: nothing is called so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +57,14 @@ class Acceptance:
     """Checks submissions and queues what they ask for."""
 
     def __init__(
-        self, *, ledger: Ledger, settings: ControlSettings, queries: Queries, queues: Queues, inputs: JobInputs
+        self,
+        *,
+        ledger: Ledger,
+        settings: ControlSettings,
+        queries: Queries,
+        queues: Queues,
+        inputs: JobInputs,
+        colours: Colours,
     ) -> None:
         self._ledger = ledger
         self._settings = settings
@@ -57,6 +72,7 @@ class Acceptance:
         self._queues = queues
         self._inputs = inputs
         self._predecessors = Predecessors(queries=queries, live=ledger.get)
+        self._colours = colours
 
     @contextmanager
     def checked(
@@ -77,6 +93,40 @@ class Acceptance:
             TooLarge: its code is over the limit.
             Unavailable: the disk cannot take the code.
         """
+        spec, reach, refused = self._look(spec, visible, notices)
+        with (
+            self._inputs.hold(spec, visible) as (spec, check),
+            changes.unpack_code(
+                spec, archive, reach, self._ledger.kinds, lambda code: (*refused, *check(code))
+            ) as code,
+            self._copied(spec, owner, code.parent) as spec_for,
+        ):
+            notes = (*notes, *self._ledger.kinds.of_spec(spec).notes(spec, code), *note_of_patterns(code))
+            yield CheckedSubmission(
+                spec=spec, code=code, spec_for=spec_for, owner=owner, visible=visible, notes=notes, notices=notices
+            )
+
+    def problems(
+        self, spec: JobSpec, visible: VisibleJobs | None, notices: NoticeSettings
+    ) -> tuple[JobSpec, Sequence[Problem]]:
+        """Return what would be queued, and all that is wrong with it whatever its code is.
+
+        Requirements, which are a file of the code, are not looked at.
+        """
+        spec, reach, refused = self._look(spec, visible, notices)
+        in_code = (spec.environment or "").startswith(_IN_CODE)
+        with self._inputs.hold(replace(spec, environment=None) if in_code else spec, visible) as (held, check):
+            found = (*problems_of_spec(held, self._ledger.kinds, reach), *check(str(reach.jobs / _NO_CODE)))
+        return spec, (*refused, *found)
+
+    def awaited(self, spec: JobSpec, visible: VisibleJobs | None) -> Awaited:
+        """Return what a job that could be queued would wait for."""
+        return self._predecessors.left(spec.after, spec.after_any, visible)
+
+    def _look(
+        self, spec: JobSpec, visible: VisibleJobs | None, notices: NoticeSettings
+    ) -> tuple[JobSpec, Reach, list[Problem]]:
+        """Return what was asked for with what its queue adds, what its owner may name, and what is wrong so far."""
         refused = self._predecessors.problems(spec.after, spec.after_any, visible)
         try:
             spec = self._queues.admit(spec)
@@ -90,18 +140,7 @@ class Acceptance:
             open_folders=self._settings.open_folders,
             awaited=frozenset((*spec.after, *spec.after_any)),
         )
-        spec = resolve_jobs(spec, self._settings, reach.sees)
-        with (
-            self._inputs.hold(spec, visible) as (spec, check),
-            changes.unpack_code(
-                spec, archive, reach, self._ledger.kinds, lambda code: (*refused, *check(code))
-            ) as code,
-            self._copied(spec, owner, code.parent) as spec_for,
-        ):
-            notes = (*notes, *self._ledger.kinds.of_spec(spec).notes(spec, code), *note_of_patterns(code))
-            yield CheckedSubmission(
-                spec=spec, code=code, spec_for=spec_for, owner=owner, visible=visible, notes=notes, notices=notices
-            )
+        return resolve_jobs(spec, self._settings, reach.sees), reach, refused
 
     def notes_of(self, checked: CheckedSubmission) -> Sequence[str]:
         """Return what the owner of a submission has to know of it."""
@@ -150,6 +189,7 @@ class Acceptance:
                     after=after,
                     after_any=after_any,
                     rerun_of=checked.rerun_of,
+                    colour=self._colours.choose(one, (live.job for live in draft.jobs() if not live.job.ended)),
                 )
                 changes.submit(draft, self._ledger.kinds, new, checked.owner, notes if checked.tells else ())
                 self._inputs.notices.keep(job_id, checked.notices, checked.owner)  # before it: it may be over at once

@@ -54,6 +54,7 @@ class NewJob:
     """What it has to wait for to end."""
     rerun_of: JobId | None = None
     """The job that it runs again."""
+    colour: int = 0
 
 
 @contextmanager
@@ -181,6 +182,7 @@ def submit(draft: Draft, kinds: Kinds, new: NewJob, owner: str, notes: Sequence[
         after_any=new.after_any,
         submitted_at=draft.now,
         params=params_of_args(spec.args),
+        colour=new.colour,
         rerun_of=new.rerun_of,
     )
     if job.after or job.after_any:
@@ -242,8 +244,9 @@ def change(
     if changes.keys() & {"min_tasks", "max_tasks"}:
         kinds.of(job).check_resize(live, new.min_tasks, new.max_tasks)
     said = {name: _shown(value) for name, value in changes.items()}
+    by = {"who": draft.who} if draft.who else {}
     words = ", ".join(f"{name} {_shown(getattr(job, name))} → {value}" for name, value in said.items())
-    draft.say(EventKind.JOB_CHANGED, f"{live.label}: {words}", job_id=job.id, data=said)
+    draft.say(EventKind.JOB_CHANGED, f"{live.label}: {words}", job_id=job.id, data=said | by)
     _warn(draft, live, notes)
     live = draft.put(replace(live, job=new))
     if changes.keys() & set(AWAITED):

@@ -3,7 +3,7 @@
 Callable from any thread; everything happens under control's one lock.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from pliant.api.arrays import ArrayView
 from pliant.api.jobs import JobPatch, NotedJob, StacksAsked
 from pliant.api.view import fill
+from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.waiting import Awaited
@@ -23,7 +24,7 @@ from pliant.control.requests.queues import Queues
 from pliant.control.settings import ControlSettings, JobFolders
 from pliant.core.access import VisibleJobs
 from pliant.core.array import ArraySettings, combinations
-from pliant.core.errors import Conflict, NotFound
+from pliant.core.errors import Conflict, NotFound, UserError
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.notice import NO_NOTICES, NoticeSettings
 from pliant.files.untrusted.opening import take_file
@@ -124,25 +125,64 @@ class JobRequests:
             return fill(NotedJob, self._queries.job(job_id), notes=said)
 
     def change(
-        self, job_id: str, patch: JobPatch, revision: int | None = None, visible: VisibleJobs | None = None
+        self,
+        job_id: str,
+        patch: JobPatch,
+        revision: int | None = None,
+        visible: VisibleJobs | None = None,
+        who: str = "",
     ) -> NotedJob:
         """Change priority, minimum, maximum or queue of a job that has not ended, or what it waits for; tags of any.
 
-        The answer says, as does an event, if it cannot run with that on what is here now.
+        The answer says, as does an event, if it cannot run with that on what is here now. `who` changes it.
 
         Raises:
             NotFound, InvalidInput, Conflict, Stale: see `changes.change`.
         """
         with self._ledger.lock:
-            live = self._find_any(job_id) if changes.only_tags(patch) else self._require_own_master(job_id)
-            if patch.queue is not None and patch.queue != live.job.queue:
-                self._queues.check_move(live, patch.queue)
             draft = self._ledger.draft()
-            notes = self._notes_of(live, patch)
-            awaited = self._awaited_after(live.job, patch, visible)
-            changes.change(draft, self._ledger.kinds, live, patch, revision, notes, awaited)
+            draft.who = who
+            notes = self.note_change(draft, job_id, patch, revision, visible)
             self._ledger.commit(draft)
             return fill(NotedJob, self._queries.job(job_id), notes=notes)
+
+    def note_change(
+        self, draft: Draft, job_id: str, patch: JobPatch, revision: int | None, visible: VisibleJobs | None
+    ) -> Sequence[str]:
+        """Note a change in a draft, and return what somebody should know of it; under the lock. See `change`."""
+        live = self._find_any(job_id) if changes.only_tags(patch) else self._require_own_master(job_id)
+        if patch.queue is not None and patch.queue != live.job.queue:
+            self._queues.check_move(live, patch.queue)
+        notes = self._notes_of(live, patch)
+        awaited = self._awaited_after(live.job, patch, visible)
+        changes.change(draft, self._ledger.kinds, live, patch, revision, notes, awaited)
+        return notes
+
+    def change_all(self, job_ids: Sequence[str], patch: JobPatch, who: str = "") -> Mapping[str, UserError]:
+        """Change several jobs at once; return those that it is refused for, each with why. The others are changed."""
+        return self._each(job_ids, lambda draft, job_id: self.note_change(draft, job_id, patch, None, None), who)
+
+    def stop_all(self, job_ids: Sequence[str], who: str, *, now: bool = False) -> Mapping[str, UserError]:
+        """Stop several jobs at once, as `stop` does; return those that it is refused for, each with why."""
+
+        def stop(draft: Draft, job_id: str) -> None:
+            changes.stop(draft, self._ledger.kinds, self._require_own_master(job_id), who, now=now)
+
+        return self._each(job_ids, stop, who)
+
+    def _each(self, job_ids: Sequence[str], note: Callable[[Draft, str], object], who: str) -> Mapping[str, UserError]:
+        """Note something of each of these jobs in one draft, but for those that refuse, and commit it."""
+        refused: dict[str, UserError] = {}
+        with self._ledger.lock:
+            draft = self._ledger.draft()
+            draft.who = who
+            for job_id in dict.fromkeys(job_ids):
+                try:
+                    note(draft, job_id)
+                except UserError as error:
+                    refused[job_id] = error
+            self._ledger.commit(draft)
+        return refused
 
     def _awaited_after(self, job: Job, patch: JobPatch, visible: VisibleJobs | None) -> Awaited | None:
         """Return what a job waits for after a change; None if the change does not concern that.

@@ -23,7 +23,7 @@ FOLDER: Final = "origin"
 _MAX_BYTES: Final = 1 << 40
 _WEIGHTS: Final = "model.pt"
 _CHECKPOINTS: Final = "checkpoint"
-_CHECKPOINT: Final = re.compile(r"step-[0-9]{12}\.ckpt")
+CHECKPOINT: Final = re.compile(r"step-([0-9]{12})\.ckpt")
 
 
 def copy_foreign(
@@ -55,7 +55,7 @@ def copy_foreign(
                 _copy(place, to / _WEIGHTS)
             else:
                 for entry, _ in list_folder(place):
-                    if _CHECKPOINT.fullmatch(entry):
+                    if CHECKPOINT.fullmatch(entry):
                         _copy(place / entry, to / _CHECKPOINTS / entry)
         except UntrustedFile as error:
             raise InvalidInput.at(name, f"it cannot be copied ({error}); give another") from error

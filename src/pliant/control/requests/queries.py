@@ -6,6 +6,7 @@ Reads only. File names from outside are matched against what is there, never joi
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
@@ -35,7 +36,7 @@ from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, NodeId, Task, TaskId
-from pliant.core.job_filter import JobFilter
+from pliant.core.job_filter import NEWEST_FIRST, JobFilter, JobOrder
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView, PolicyName
 from pliant.core.ports import Clock, Cluster, EventFilter, Store
@@ -144,8 +145,17 @@ class Queries:
             notes=tuple(notes),
         )
 
-    def page(self, which: JobFilter, before: str | None, limit: int, visible: VisibleJobs | None = None) -> JobPage:
-        """Return a page of the jobs that somebody asks for and sees, newest first.
+    def page(
+        self,
+        which: JobFilter,
+        before: str | None,
+        limit: int,
+        visible: VisibleJobs | None = None,
+        *,
+        order: JobOrder = NEWEST_FIRST,
+        offset: int = 0,
+    ) -> JobPage:
+        """Return a page of the jobs that somebody asks for and sees.
 
         Raises:
             NotFound: `before` is no job that they see, or saw before it was deleted.
@@ -153,9 +163,14 @@ class Queries:
         if before is not None and self._store.deleted_job(JobId(before)) is None:
             self.require_visible(before, visible)
         cursor = None if before is None else JobId(before)
-        jobs = self._store.jobs(which, before=cursor, limit=limit + 1, visible=visible)
-        more = len(jobs) > limit
-        return JobPage(jobs=jobs[:limit], next=jobs[limit - 1].id if more else None)
+        jobs = self._store.jobs(which, before=cursor, order=order, offset=offset, limit=limit + 1, visible=visible)
+        more = len(jobs) > limit and order == NEWEST_FIRST
+        total = self._store.num_jobs(which, visible=visible)
+        return JobPage(jobs=jobs[:limit], next=jobs[limit - 1].id if more else None, total=total)
+
+    def find(self, text: str, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        """Return jobs that somebody sees whose id or name holds a text, the best first."""
+        return self._store.find_jobs(text, limit=limit, visible=visible)
 
     def detail(self, job_id: str) -> JobDetail:
         """Return a job with its tasks and generations."""
@@ -218,14 +233,23 @@ class Queries:
         )
         return ChartPage(series=series)
 
-    def events(self, after: int, job_id: str | None, limit: int, visible: VisibleJobs | None = None) -> EventPage:
-        """Return events after a number, of one job or of those that somebody sees; `last` is how far was looked."""
-        one = None if job_id is None else self.require_visible(job_id, visible).id
+    def events(self, which: EventFilter) -> EventPage:
+        """Return events, of one job or of those that somebody sees; `last` is how far was looked.
+
+        Raises:
+            NotFound: that job is none that they see.
+        """
+        if which.job_id is not None:
+            self.require_visible(which.job_id, which.visible)
+            which = replace(which, visible=None)
         newest = self._store.last_seq()
-        which = EventFilter(after=after, job_id=one, limit=limit, visible=visible if one is None else None)
+        if which.newest:
+            events = self._store.events(replace(which, limit=which.limit + 1))
+            more = events[which.limit - 1].seq if len(events) > which.limit else None
+            return EventPage(events=events[: which.limit], last=newest, next=more)
         events = self._store.events(which)
-        found = events[-1].seq if events else after
-        return EventPage(events=events, last=found if len(events) == limit else max(found, newest))
+        found = events[-1].seq if events else which.after
+        return EventPage(events=events, last=found if len(events) == which.limit else max(found, newest))
 
     def usage(self, since: float, job_id: str | None, visible: VisibleJobs | None = None) -> UsagePage:
         """Return who held how many slots, and when."""

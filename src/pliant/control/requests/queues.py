@@ -114,8 +114,8 @@ class Queues:
         """Return the jobs of a queue that have not ended, or still hold slots, oldest first."""
         return tuple(live for live in self._ledger.jobs().values() if live.job.queue == name)
 
-    def views(self, nodes: Sequence[NodeView]) -> tuple[QueueRules, ...]:
-        """Return the queues as the scheduler sees them on these hosts."""
+    def views(self, nodes: Sequence[NodeView], instead: Queue | None = None) -> tuple[QueueRules, ...]:
+        """Return the queues as the scheduler sees them on these hosts; with one `instead` of that of its name."""
         slots = {
             name: None if kept.noun.is_whole_pool else kept.noun.slots_of(nodes) for name, kept in self._groups.items()
         }
@@ -128,7 +128,10 @@ class Queues:
                 preemption=queue.preemption,
                 weight=queue.weight,
             )
-            for queue in (kept.noun for kept in self._queues.values())
+            for queue in (
+                instead if instead is not None and kept.noun.name == instead.name else kept.noun
+                for kept in self._queues.values()
+            )
         )
 
     def lack(self, group: str) -> tuple[str, ...]:
@@ -261,6 +264,7 @@ class Queues:
         with self._ledger.lock:
             _refuse_taken(self._queues, queue.name, "queue")
             self._check(queue)
+            self._open(queue)
             kept = self._queues[queue.name] = self._registry.add(queue, at=self._now())
             self._note_change(f"queue {queue.name} was made by {who}: {_words(queue)}", queue.name, who)
             return kept
@@ -274,17 +278,27 @@ class Queues:
             Conflict: its jobs would have to run as another user.
         """
         with self._ledger.lock:
-            kept = self.queue(name)
-            queue: Queue = replace(kept.noun, **changes)  # type: ignore[arg-type]
-            if queue.run_as != kept.noun.run_as and (jobs := self.jobs_of(name)):
-                raise Conflict(
-                    f"jobs of queue {name!r} have not ended ({_names([live.id for live in jobs])}), and their files "
-                    f"belong to another user; make another queue for {queue.run_as or 'the user of the server'}"
-                )
-            self._check(queue)
+            kept, queue = self.queue(name), self.changed(name, changes)
+            self._open(queue)
             self._queues[name] = kept = self._write(kept, queue, revision)
             self._note_change(f"queue {name} was changed by {who}: {_words(queue)}", name, who)
             return kept
+
+    def changed(self, name: str, changes: Mapping[str, object]) -> Queue:
+        """Return what a queue would be after a change; under the lock.
+
+        Raises:
+            NotFound, InvalidInput, Conflict: as for the change.
+        """
+        kept = self.queue(name)
+        queue: Queue = replace(kept.noun, **changes)  # type: ignore[arg-type]
+        if queue.run_as != kept.noun.run_as and (jobs := self.jobs_of(name)):
+            raise Conflict(
+                f"jobs of queue {name!r} have not ended ({_names([live.id for live in jobs])}), and their files "
+                f"belong to another user; make another queue for {queue.run_as or 'the user of the server'}"
+            )
+        self._check(queue)
+        return queue
 
     def remove_queue(self, name: str, revision: int | None, who: str) -> None:
         """Forget a queue.
@@ -315,6 +329,8 @@ class Queues:
             problems.append(Problem(field="run_as", message=why))
         if problems:
             raise InvalidInput(*problems)
+
+    def _open(self, queue: Queue) -> None:
         if queue.run_as is not None:
             self._opening.prepare()
 

@@ -15,7 +15,7 @@ from pliant.control.settings import JobFolders
 from pliant.control.upkeep.event_files import EventFile
 from pliant.files.ignore import ALWAYS_IGNORED, IGNORE_FILE, MAX_PATTERNS, Patterns, read_patterns
 from pliant.files.untrusted.opening import open_file, open_folder
-from pliant.files.untrusted.packing import MadeFile, PackedFolder, list_files, pack
+from pliant.files.untrusted.packing import MadeFile, PackedFile, PackedFolder, list_files, open_packed, pack
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import FoundEntry, Ignore, LeaveOut, list_folder, walk
 from pliant.files.untrusted.written import Baseline, note_baseline, read_baseline
@@ -94,6 +94,23 @@ def list_results(
         leave_out(name, why)
     for source in _sources(folders):
         yield from list_files(source, leave_out)
+
+
+def open_result(folders: JobFolders, name: str, made: EventFile) -> PackedFile | MadeFile:
+    """Return one file of the results by its name in the archive, open; who calls this closes it.
+
+    Raises:
+        UntrustedFile: what lies there is left out of the results, and why.
+        OSError: the results have no such file, or it cannot be read.
+    """
+    top, _, rest = name.partition("/")
+    if rest == made.name and top == _free_name(folders, TENSORBOARD):
+        file = made.make(name)
+        if file is not None:
+            return file
+    result, *work = _sources(folders)
+    source = next((one for one in work if name.startswith(one.prefix)), result)
+    return open_packed(source, name)
 
 
 def _removed(folders: JobFolders) -> tuple[tuple[str, str], ...]:

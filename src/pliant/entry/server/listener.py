@@ -84,6 +84,7 @@ class Listener:
             "log_config": None,
             "access_log": False,
             "server_header": False,
+            "proxy_headers": False,  # uvicorn would believe everybody on this machine
             "loop": "asyncio",
             "http": partial(BoundedProtocol, counts=counts, headers_of=headers_of_answer),
             "ws": BoundedWebSocket,

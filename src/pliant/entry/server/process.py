@@ -88,7 +88,6 @@ def serve(settings: ServerSettings, home: Home, listener: Listener, store: SqlSt
         control, shutdown = composition.context.control, composition.shutdown
         config = listener.config(
             make_app(composition.context, IBM, site=_site(settings, listener)),
-            proxy_headers=False,
             ws_max_size=MAX_FRAME_BYTES,
             timeout_graceful_shutdown=CLOSE_S,
         )

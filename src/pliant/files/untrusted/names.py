@@ -1,9 +1,12 @@
 """Names that somebody else chose, as they are shown and packed."""
 
+import re
 import unicodedata
 from typing import Final
 
 _MAX_SHOWN: Final = 200
+_ESCAPED: Final = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
+_LAST_SIGN: Final = 0x10FFFF
 
 
 def escape(name: str) -> str:
@@ -12,6 +15,16 @@ def escape(name: str) -> str:
     Backslashes are escaped, too, so that no two names become one.
     """
     return "".join(_escape_sign(sign) if _is_hidden(sign) else sign for sign in name)
+
+
+def unescape(text: str) -> str | None:
+    """Return the name that `escape` shows like this; None if it shows none like this."""
+    numbers = [int("".join(filter(None, found)), 16) for found in _ESCAPED.findall(text)]
+    if any(number > _LAST_SIGN for number in numbers):
+        return None
+    signs = iter(map(chr, numbers))
+    name = _ESCAPED.sub(lambda _: next(signs), text)
+    return name if escape(name) == text else None
 
 
 def shown(name: str) -> str:

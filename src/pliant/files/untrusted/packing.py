@@ -4,6 +4,7 @@ Whatever is no plain file of theirs is left out, and the last member of the arch
 Names that do not show as what they are get packed escaped; that is said there, too.
 """
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ from typing import BinaryIO, Final
 from pliant.files.members import too_long
 from pliant.files.pack import TarGzip
 from pliant.files.untrusted.gaps import WithoutGaps, has_holes
-from pliant.files.untrusted.names import escape, shown
-from pliant.files.untrusted.opening import OpenFile, hollowness, open_below, open_folder, refusal
+from pliant.files.untrusted.names import escape, shown, unescape
+from pliant.files.untrusted.opening import OpenFile, UntrustedFile, hollowness, open_below, open_folder, refusal
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import FoundEntry, Ignore, LeaveOut, walk
 
@@ -94,6 +95,31 @@ class MadeFile:
         self.content.seek(offset)
         return self.content.read(limit)
 
+    def close(self) -> None:
+        """Forget it."""
+        self.content.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedFile:
+    """One file that would be packed, open for reading, as it would be packed."""
+
+    file: OpenFile
+    content: "OpenFile | WithoutGaps"
+
+    @property
+    def num_bytes(self) -> int:
+        """How long it was when it was opened."""
+        return self.content.num_bytes
+
+    def read_at(self, offset: int, limit: int) -> bytes:
+        """Return at most `limit` bytes at an offset; empty at the end."""
+        return self.content.read_at(offset, limit)
+
+    def close(self) -> None:
+        """Close it; called once."""
+        self.file.close()
+
 
 def pack(sources: Iterable[PackedFolder | MadeFile], missing: Iterable[tuple[str, str]] = ()) -> Iterator[bytes]:
     """Yield a tar.gz of what is in some folders, never more of a file than it had, and of files of ours.
@@ -123,6 +149,40 @@ def list_files(source: PackedFolder, leave_out: LeaveOut) -> Iterator[tuple[str,
             leave_out(name, why)
         else:
             yield escape(name), facts
+
+
+def open_packed(source: PackedFolder, packed: str) -> PackedFile:
+    """Return the one file of a folder that would be packed under this name; who calls this closes it.
+
+    Raises:
+        UntrustedFile: what lies there would be left out.
+        OSError: nothing would be packed under this name, or it cannot be read.
+    """
+    name = unescape(packed.removeprefix(source.prefix)) if packed.startswith(source.prefix) else None
+    if name is None or not _is_packed(source, name):
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), packed)
+    with open_folder(source.folder) as top:
+        facts = os.fstat(top)
+        file = open_below(top, name, owner=None if facts.st_uid == os.geteuid() else facts.st_uid)
+        try:
+            content = _content(source.prefix + name, file)
+            refused = [hollowness(content.facts)]
+            if not source.select(top, FoundEntry(name, file.facts), lambda _name, why: refused.append(why)):
+                refused.append("it is as it was submitted")
+            if why := next(filter(None, refused), ""):
+                raise UntrustedFile(why)
+        except BaseException:
+            file.close()
+            raise
+    return PackedFile(file=file, content=content)
+
+
+def _is_packed(source: PackedFolder, name: str) -> bool:
+    """Tell whether a name is the way to a file that is not ignored, spelled as a folder is walked."""
+    parts = name.split("/")
+    above = ["/".join(parts[:number]) for number in range(1, len(parts))]
+    is_way = not any(part in ("", ".", "..") for part in parts)
+    return is_way and not source.ignore(name, False) and not any(source.ignore(folder, True) for folder in above)
 
 
 def add_folder(archive: TarGzip, source: PackedFolder, left_out: LeftOut) -> Iterator[bytes]:

@@ -19,7 +19,9 @@ from pliant.control.kinds import KINDS
 from pliant.control.kinds.fixed import Fixed
 from pliant.control.requests.queries import Queries
 from pliant.core.errors import NotFound
-from pliant.core.job import Task
+from pliant.core.event import FOR_PROGRAMS
+from pliant.core.job import JobId, Task
+from pliant.core.ports import EventFilter
 from pliant.ibm.rest.errors import JSON, TEXT
 from pliant.ibm.rest.wording import reword
 from pliant.server.log_file import find_tail, read_whole
@@ -87,8 +89,10 @@ def read_launcher_log(queries: Queries, job_id: str, last_lines: int | None = No
     lines: list[bytes] = []
     after = 0
     while True:
-        page = queries.events(after, job_id, _PAGE)
+        page = queries.events(EventFilter(after=after, job_id=JobId(job_id), limit=_PAGE))
         for event in page.events:
+            if event.kind in FOR_PROGRAMS:
+                continue
             if task_id is not None and event.task_id != task_id:
                 continue
             at = datetime.fromtimestamp(event.at, UTC)

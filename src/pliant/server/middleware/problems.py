@@ -14,6 +14,7 @@ from starlette.responses import Response
 from pliant.api.faults import problems_in
 from pliant.api.jobs import ProblemDetails, ProblemItem
 from pliant.core.errors import (
+    BeyondEnd,
     Conflict,
     Forbidden,
     InvalidInput,
@@ -40,6 +41,7 @@ _STATUS: Sequence[tuple[type[PliantError], int, str]] = (
     (Stale, 412, "Changed meanwhile"),
     (Conflict, 409, "Conflict"),
     (TooLarge, 413, "Too large"),
+    (BeyondEnd, 416, "Not that part"),
     (TooMany, 429, "Too many"),
     (NoSpace, 507, "Disk full"),
     (Unavailable, 503, "Unavailable"),
@@ -51,9 +53,18 @@ _PLACES = ("body", "query", "path", "header", "cookie")
 
 def problem_response(error: PliantError) -> Response:
     """Return the answer to a request that failed."""
-    status, title = next(((s, t) for kind, s, t in _STATUS if isinstance(error, kind)), (500, "Internal error"))
+    status, title = _status_and_title(error)
     problems = error.problems if isinstance(error, InvalidInput) else ()
     return _response(status, title, str(error), problems, _headers(error))
+
+
+def status_of(error: PliantError) -> int:
+    """Return the status that an error is answered with."""
+    return _status_and_title(error)[0]
+
+
+def _status_and_title(error: PliantError) -> tuple[int, str]:
+    return next(((s, t) for kind, s, t in _STATUS if isinstance(error, kind)), (500, "Internal error"))
 
 
 def _headers(error: PliantError) -> Mapping[str, str] | None:
@@ -61,6 +72,8 @@ def _headers(error: PliantError) -> Mapping[str, str] | None:
         return {"WWW-Authenticate": _CHALLENGE}
     if isinstance(error, TooMany):
         return {"Retry-After": str(math.ceil(error.wait_s))}
+    if isinstance(error, BeyondEnd):
+        return {"Content-Range": f"bytes */{error.num_bytes}"}
     return None
 
 

@@ -12,14 +12,17 @@ from pliant.api.datasets import (
     DatasetPage,
     DatasetPatch,
     DatasetRequest,
+    PreviewView,
     UploadPage,
     UploadRequest,
+    preview_view,
 )
 from pliant.catalog.datasets.uploads import WrongOffset
 from pliant.catalog.datasets.use_cases import DatasetCatalog
 from pliant.core.access import Permission, Principal
 from pliant.core.dataset import Dataset, DatasetState, Upload
 from pliant.core.errors import InvalidInput, PliantError, Unavailable
+from pliant.core.preview import MAX_ROWS
 from pliant.files.digest import read_content_digest
 from pliant.server.context import InContext
 from pliant.server.etag import IfMatch, revision_of, with_etag
@@ -63,6 +66,18 @@ def add(context: InContext, caller: Caller, request: DatasetRequest, response: R
 def show(context: InContext, caller: Caller, name: str, response: Response) -> Dataset:
     """Return a data set; while it is imported, with how far that is."""
     return with_etag(context.datasets.get(name, caller), response)
+
+
+@routes.get("/datasets/{name}/preview", Permission.DATA_READ, "Look at a data set", 404)
+def preview(
+    context: InContext,
+    caller: Caller,
+    name: str,
+    split: Annotated[str | None, Query(max_length=20, description="The part; the first, if left out.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_ROWS, description="Pictures, or rows.")] = 24,
+) -> PreviewView:
+    """Return small pictures of a data set, or the first rows of its tables, as they were made when it was imported."""
+    return preview_view(context.datasets.preview(name, caller), split, limit)
 
 
 @routes.patch("/datasets/{name}", Permission.DATA_WRITE, "Describe or share a data set", 403, 404, 412)

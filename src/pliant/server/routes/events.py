@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import TypeAdapter
 
 from pliant.api.jobs import EventPage
+from pliant.control.requests.slots import MAX_TIME
 from pliant.core.access import Permission
 from pliant.core.errors import InvalidInput
-from pliant.core.event import Event
+from pliant.core.event import Event, EventKind
+from pliant.core.job import JobId
+from pliant.core.ports import EventFilter
 from pliant.server.context import InContext, InControl
 from pliant.server.routing import Routes
 from pliant.server.stream_access import ACCESS_LOST, RECHECK_S, InStreamAccess
@@ -26,19 +29,40 @@ _MAX_SEQ = 2**31 - 1
 """What every database holds."""
 
 After = Annotated[int, Query(ge=0, le=_MAX_SEQ, description="Only events after this number.")]
-JobFilter = Annotated[str | None, Query(description="Only events of this job.")]
+OfJob = Annotated[str | None, Query(description="Only events of this job.")]
+OfKinds = Annotated[list[EventKind] | None, Query(max_length=len(EventKind), description="Only these. Repeatable.")]
+At = Annotated[float | None, Query(ge=0, le=MAX_TIME, allow_inf_nan=False, description="Seconds since the epoch.")]
 
 
 @routes.get("/events", Permission.JOBS_READ, "Read events", 404)
-def events(
+def events(  # noqa: PLR0913 (one parameter per word of the query)
     control: InControl,
     visible: Seen,
     after: After = 0,
-    job_id: JobFilter = None,
+    before: Annotated[int | None, Query(ge=1, le=_MAX_SEQ, description="Only events before this number.")] = None,
+    since: At = None,
+    until: At = None,
+    job_id: OfJob = None,
+    kind: OfKinds = None,
+    order: Annotated[Literal["oldest", "newest"], Query(description="Which come first.")] = "oldest",
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> EventPage:
-    """Return events of the server and of the jobs that the caller sees, in order; ask again with `after=last`."""
-    return control.queries.events(after, job_id, limit, visible)
+    """Return events of the server and of the jobs that the caller sees, in order; ask again with `after=last`.
+
+    With `order=newest` the newest come first; ask again with `before=next`. Of times, `since` is in and `until` is not.
+    """
+    which = EventFilter(
+        after=after,
+        before=before,
+        since=since,
+        until=until,
+        job_id=None if job_id is None else JobId(job_id),
+        kinds=tuple(dict.fromkeys(kind or ())),
+        newest=order == "newest",
+        limit=limit,
+        visible=visible,
+    )
+    return control.queries.events(which)
 
 
 def _resume_after(after: After = 0, last_event_id: Annotated[str | None, Header()] = None) -> int:
@@ -50,7 +74,7 @@ def _resume_after(after: After = 0, last_event_id: Annotated[str | None, Header(
     return int(last_event_id)
 
 
-def _visible_job_id(control: InControl, visible: Seen, job_id: JobFilter = None) -> str | None:
+def _visible_job_id(control: InControl, visible: Seen, job_id: OfJob = None) -> str | None:
     return control.queries.require_visible(job_id, visible).id if job_id is not None else None
 
 
@@ -71,7 +95,9 @@ async def stream(
     while not signal.closed:
         num_signals = signal.num_signals
         try:
-            page = await asyncio.to_thread(queries.events, start, job_id, _BATCH, await access.visible_jobs())
+            one = None if job_id is None else JobId(job_id)
+            which = EventFilter(after=start, job_id=one, limit=_BATCH, visible=await access.visible_jobs())
+            page = await asyncio.to_thread(queries.events, which)
         except ACCESS_LOST:
             return
         for event in page.events:

@@ -9,6 +9,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 
+from pliant.api.job_rows import JobRowPage
 from pliant.api.jobs import (
     ChartPage,
     JobDetail,
@@ -26,14 +27,15 @@ from pliant.api.rerun import RerunJob, RerunRequest, rerun_of
 from pliant.api.view import fill
 from pliant.core.access import Permission
 from pliant.core.chart import MAX_BUCKETS
-from pliant.core.errors import Conflict
+from pliant.core.errors import Conflict, InvalidInput
 from pliant.core.job import Job
+from pliant.core.job_filter import NEWEST_FIRST
 from pliant.server import upload
 from pliant.server.body import body_with_code, parse_body_with_code, upload_file
 from pliant.server.context import InContext, InControl
 from pliant.server.deletion import delete_jobs
 from pliant.server.etag import IfMatch, revision_of, with_etag
-from pliant.server.listing import AskedJobs
+from pliant.server.listing import AskedJobs, InPart
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
 from pliant.server.visibility import OwnJob, Seen, VisibleJob
@@ -63,17 +65,32 @@ async def submit(request: Request, context: InContext, caller: Caller, visible: 
         return with_etag(without_secrets(job), response)
 
 
-@routes.get("/jobs", Permission.JOBS_READ, "List jobs, newest first", 404)
+@routes.get("/jobs", Permission.JOBS_READ, "List jobs", 404)
 def jobs(
     control: InControl,
     visible: Seen,
     which: AskedJobs,
-    before: Annotated[str | None, Query(description="`next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    part: InPart,
+    before: Annotated[
+        str | None, Query(max_length=200, description="`next` of the page before; only where the newest come first.")
+    ] = None,
 ) -> JobPage:
     """Return a page of the jobs that are the caller's, or shared with them; of those that they ask for."""
-    page = control.queries.page(which, before, limit, visible)
+    if before is not None and (part.offset or part.order != NEWEST_FIRST):
+        message = f"{before!r} says where the newest first go on; leave it out, or offset and sort"
+        raise InvalidInput.at("before", message)
+    page = control.queries.page(which, before, part.limit, visible, order=part.order, offset=part.offset)
     return replace(page, jobs=tuple(map(without_secrets, page.jobs)))
+
+
+@routes.get("/jobs/rows", Permission.JOBS_READ, "List jobs as the rows of a table")
+def rows(context: InContext, visible: Seen, which: AskedJobs, part: InPart) -> JobRowPage:
+    """Return a part of the list of jobs, each with what a table shows of it and no more, and how many there are."""
+    queries, standing = context.control.queries, context.control.standing
+    last_seq = queries.last_event()
+    page = queries.page(which, None, part.limit, visible, order=part.order, offset=part.offset)
+    found = tuple(map(standing.row, page.jobs))
+    return JobRowPage(rows=found, total=page.total, last_seq=last_seq, now=context.clock.now())
 
 
 @routes.get("/jobs/{job_id}", Permission.JOBS_READ, "Show a job", 404)
@@ -92,6 +109,7 @@ def change(
     job: OwnJob,
     patch: JobPatch,
     response: Response,
+    caller: Caller,
     visible: Seen,
     if_match: IfMatch = None,
 ) -> NotedJob:
@@ -99,7 +117,7 @@ def change(
 
     `notes` say so if the job cannot run with that on what is here now.
     """
-    found = control.requests.change(job.id, patch, revision_of(if_match), visible)
+    found = control.requests.change(job.id, patch, revision_of(if_match), visible, caller.name)
     return with_etag(without_secrets(found), response)
 
 

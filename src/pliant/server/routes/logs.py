@@ -10,6 +10,7 @@ from fastapi import Depends, Query
 from fastapi.responses import StreamingResponse
 
 from pliant.api.jobs import LogFile
+from pliant.api.logs import FoundLines, LogLines
 from pliant.control.requests.queries import Queries
 from pliant.core.access import Permission
 from pliant.core.errors import InvalidInput, NotFound
@@ -17,7 +18,9 @@ from pliant.core.job import Job
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.server.context import InContext, InControl
 from pliant.server.event_signal import EventSignal
+from pliant.server.file_response import attachment
 from pliant.server.log_file import find_tail, read_at, size_of
+from pliant.server.log_lines import MAX_LINES, MAX_OFFSET, find_lines, lines_before, lines_from
 from pliant.server.routing import Routes
 from pliant.server.stream_access import ACCESS_LOST, InStreamAccess, StreamAccess
 from pliant.server.visibility import VisibleJob
@@ -73,6 +76,7 @@ async def read(
     offset: Annotated[int | None, Query(ge=0, description="Begin at this byte.")] = None,
     tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Begin this many lines before the end.")] = None,
     follow: Annotated[bool, Query(description="Go on until the task has ended.")] = False,
+    download: Annotated[bool, Query(description="As an attachment.")] = False,
 ) -> StreamingResponse:
     """Return the text of one stream of one task; what is followed ends when the caller may not see it any more."""
     if offset is not None and tail is not None:
@@ -83,8 +87,48 @@ async def read(
     if tail is not None:
         start = await asyncio.to_thread(find_tail, path, tail)
     chunks = _follow(queries, context.event_signal, followed, path, start) if follow else _whole(path, start)
-    unbuffered = {"X-Accel-Buffering": "no"} if follow else {}  # nginx would hold it back
-    return StreamingResponse(chunks, media_type="text/plain; charset=utf-8", headers=unbuffered)
+    headers = {"X-Accel-Buffering": "no"} if follow else {}  # nginx would hold it back
+    if download:
+        headers["Content-Disposition"] = attachment(f"{followed.task_id}-{stream}.txt")
+    return StreamingResponse(chunks, media_type="text/plain; charset=utf-8", headers=headers)
+
+
+@routes.get("/jobs/{job_id}/logs/{task_id}/{stream}/lines", Permission.JOBS_READ, "Read lines of a log stream", 404)
+def lines(
+    control: InControl,
+    job: VisibleJob,
+    task_id: str,
+    stream: str,
+    before: Annotated[int | None, Query(ge=0, le=MAX_OFFSET, description="End before this byte.")] = None,
+    offset: Annotated[int | None, Query(ge=0, le=MAX_OFFSET, description="Begin at this byte instead.")] = None,
+    num: Annotated[int, Query(alias="lines", ge=1, le=MAX_LINES)] = 200,
+) -> LogLines:
+    """Return the last lines before a byte, or before the end; or the first lines from a byte on.
+
+    To go back, ask again with `before` as `start` of the answer, to go on with `offset` as its `end`. An answer has
+    256 KiB of a log at most.
+    """
+    if before is not None and offset is not None:
+        raise InvalidInput.at("offset", "before and offset cannot both be given; leave one out")
+    path = control.queries.log(job.id, task_id, stream)
+    return lines_before(path, before, num) if offset is None else lines_from(path, offset, num)
+
+
+@routes.get("/jobs/{job_id}/logs/{task_id}/{stream}/find", Permission.JOBS_READ, "Find lines of a log stream", 404)
+def find(
+    control: InControl,
+    job: VisibleJob,
+    task_id: str,
+    stream: str,
+    text: Annotated[str, Query(min_length=1, max_length=200, description="No sign of it stands for another.")],
+    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Begin at this byte, where a line begins.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> FoundLines:
+    """Return lines that hold a text, whatever its capitals, in their order.
+
+    One request looks at 8 MiB; where there is more, ask again with `offset` as `next` of the answer.
+    """
+    return find_lines(control.queries.log(job.id, task_id, stream), text, offset, limit)
 
 
 async def _path(queries: Queries, names: tuple[str, str, str], *, follow: bool) -> UntrustedPath:

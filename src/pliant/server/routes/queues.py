@@ -7,7 +7,6 @@ from pliant.api.queues import (
     GroupPatch,
     GroupRequest,
     GroupView,
-    HostView,
     QueuePage,
     QueuePatch,
     QueueRequest,
@@ -19,6 +18,7 @@ from pliant.core.queue import Queue, ResourceGroup
 from pliant.core.registry import Kept
 from pliant.server.context import InControl
 from pliant.server.etag import IfMatch, revision_of, with_etag
+from pliant.server.group_view import hosts_of
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
 
@@ -96,25 +96,12 @@ def remove_queue(control: InControl, caller: Caller, name: str, if_match: IfMatc
 
 
 def _group(control: Control, kept: Kept[ResourceGroup]) -> GroupView:
-    nodes = control.queries.nodes()
-    slots = kept.noun.slots_of(nodes)
-    hosts = tuple(
-        HostView(
-            node_id=node.id,
-            num_slots=slots[node.id],
-            num_all_slots=len(node.slots),
-            num_gpus=node.num_gpus,
-            num_cpus=node.num_cpus,
-            labels=node.labels,
-        )
-        for node in nodes
-        if node.id in slots
-    )
+    hosts = hosts_of(kept.noun, control.queries.nodes())
     over = tuple(other.noun.name for other in control.queues.queues() if other.noun.resource_group == kept.noun.name)
     return GroupView(
         group=kept.noun,
         hosts=hosts,
-        num_slots=sum(slots.values()),
+        num_slots=sum(host.num_slots for host in hosts),
         queues=over,
         notes=control.queues.lack(kept.noun.name),
         revision=kept.revision,
@@ -124,13 +111,17 @@ def _group(control: Control, kept: Kept[ResourceGroup]) -> GroupView:
 def _queue(control: Control, kept: Kept[Queue]) -> QueueView:
     queue = kept.noun
     jobs = control.queues.jobs_of(queue.name)
+    num_held = sum(live.num_slots for live in jobs)
+    num_deserved = control.queues.deserved.get(queue.name, 0) if jobs else 0
     return QueueView(
         queue=queue,
         num_slots=sum(control.queues.group(queue.resource_group).noun.slots_of(control.queries.nodes()).values()),
         num_waiting=sum(not live.running and not live.job.ended for live in jobs),
         num_running=sum(bool(live.running) for live in jobs),
-        num_held=sum(live.num_slots for live in jobs),
-        num_deserved=control.queues.deserved.get(queue.name, 0) if jobs else 0,
+        num_held=num_held,
+        num_deserved=num_deserved,
+        num_borrowed=max(0, num_held - num_deserved),
+        num_lent=max(0, num_deserved - num_held),
         notes=control.queues.lack(queue.resource_group),
         revision=kept.revision,
     )

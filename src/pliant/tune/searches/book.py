@@ -63,9 +63,12 @@ class SearchBook:
             raise NotFound(f"there is no search {name!r:.80}; list them to see which there are")
         return found
 
-    def all(self, after: str = "", states: Sequence[SearchState] = ()) -> Iterator[Search]:
-        """Yield searches in the order of their names, those behind a name: in one of the states, or all."""
-        while page := self._searches.searches(after=after, limit=_PAGE, states=states):
+    def all(self, after: str = "", states: Sequence[SearchState] = (), part: str = "") -> Iterator[Search]:
+        """Yield searches in the order of their names, those behind a name: in one of the states, or all.
+
+        With `part` only those whose names hold it, whatever its capitals.
+        """
+        while page := self._searches.searches(after=after, limit=_PAGE, states=states, part=part):
             yield from page
             if len(page) < _PAGE:
                 return

@@ -26,7 +26,7 @@ MAX_PIXELS: Final = 64 << 20
 """Of one picture; more is a bomb."""
 _FORMATS: Final = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 _NO_IMAGES: Final = ("thumbs.db", "desktop.ini")
-_UNREADABLE: Final = (OSError, ValueError, SyntaxError, Image.DecompressionBombError, EOFError, IndexError)
+UNREADABLE: Final = (OSError, ValueError, SyntaxError, Image.DecompressionBombError, EOFError, IndexError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class _ImageWriter:
         for picture in pictures:
             try:
                 image = fit_image(picture.read(), self.rule)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 why = "of no known kind" if isinstance(error, UnidentifiedImageError) else error
                 shown = f"{label}/{picture.shown or picture.name}"
                 message = f"{shown} cannot be read as a picture ({why}); mend it or leave it out"
@@ -205,15 +205,20 @@ def _images_of_class(folder: Path) -> Iterator[SourceImage]:
             name = f"{stem}-{number}"
         taken.add(name)
         shown = str(path.relative_to(folder))
-        yield SourceImage(name=name, shown=shown, read=partial(_read, path))
+        yield SourceImage(name=name, shown=shown, read=partial(read_image, path))
 
 
-def _read(path: Path) -> Image.Image:
+def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> Image.Image:
+    """Return a picture, turned as its camera says.
+
+    Raises:
+        OSError, ValueError, …: one of `UNREADABLE`; it is none, or has more pixels.
+    """
     with path.open("rb") as source, warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is checked at once
         with Image.open(source, formats=_FORMATS) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise ValueError(f"{image.width} × {image.height} pixels, more than {MAX_PIXELS >> 20} Mi")
+            if image.width * image.height > max_pixels:
+                raise ValueError(f"{image.width} × {image.height} pixels, more than {max_pixels >> 20} Mi")
             image.load()
             return ImageOps.exif_transpose(image)
 
@@ -232,21 +237,17 @@ def _in_batches(folder: Path, names: Iterable[str], labels: tuple[str, ...]) -> 
     for name in names:
         batch = cifar.read_batch(folder / name, len(labels))
         for number, label in enumerate(batch.labels):
-            read = _BatchImage(batch, number)
+            read = partial(image_in_batch, batch, number)
             classes[labels[label]].append(SourceImage(name=f"{name}-{number:05}", read=read))
     return {label: tuple(pictures) for label, pictures in classes.items() if pictures}
 
 
-@dataclass(frozen=True, slots=True)
-class _BatchImage:
-    batch: cifar.Batch
-    number: int
-
-    def __call__(self) -> Image.Image:
-        pixels, plane = self.batch.image(self.number), cifar.SIDE * cifar.SIDE
-        size = (cifar.SIDE, cifar.SIDE)
-        channels = [Image.frombytes("L", size, pixels[i : i + plane]) for i in range(0, len(pixels), plane)]
-        return Image.merge("RGB", channels)
+def image_in_batch(batch: cifar.Batch, number: int) -> Image.Image:
+    """Return one picture of a batch."""
+    pixels, plane = batch.image(number), cifar.SIDE * cifar.SIDE
+    size = (cifar.SIDE, cifar.SIDE)
+    channels = [Image.frombytes("L", size, pixels[i : i + plane]) for i in range(0, len(pixels), plane)]
+    return Image.merge("RGB", channels)
 
 
 def split_images(found: FoundImages, rule: SplitRule) -> dict[Split, dict[str, tuple[SourceImage, ...]]]:

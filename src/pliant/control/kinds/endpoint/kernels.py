@@ -138,6 +138,7 @@ class KernelRequests:
             needed=live.needed,
             num_failures=live.num_failures,
             has_answered=live.has_answered,
+            colour=live.job.colour,
             why=live.job.why,
             kernels=live.running,
             load=live.load,
