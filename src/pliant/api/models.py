@@ -273,3 +273,11 @@ def hyperparameter_tables() -> HyperparameterTables:
         for name, policy in LR_POLICIES.items()
     )
     return HyperparameterTables(numbers=tuple(numbers), optimizers=tuple(optimizers), lr_policies=tuple(policies))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestTrainings:
+    """Trainings of all models, the newest first; ask again with `before=next`."""
+
+    trainings: tuple[TrainingView, ...]
+    next: str | None

@@ -72,3 +72,7 @@ class JobFileQueries:
         """Return which series a job has after a name, in the order of their names, and how each ends."""
         found = self._store.series_ends(job.id, after=after, limit=limit + 1)
         return SeriesEnds(series=found[:limit], next=found[limit - 1].name if len(found) > limit else None)
+
+    def series_names(self, job: Job) -> tuple[str, ...]:
+        """Return the names of a job's series, the first thousand."""
+        return tuple(one.name for one in self._store.series_ends(job.id, limit=MAX_SERIES))
