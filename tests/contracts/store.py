@@ -134,7 +134,7 @@ class StoreContract:
         full = replace(full, spec=replace(full.spec, fixed=True), claim_step=812, claim_reason="moved to a GPU")
         full = replace(full, claim="statistical", num_restarts=2)
         full = replace(full, fingerprint="torch 2.13.0 cpu", digest="ab" * 32, tags={"kept": "so"})
-        full = replace(full, rerun_of=JobId("job-99"), hold="it waits at epoch 3 for the others")
+        full = replace(full, rerun_of=JobId("job-99"), colour=23, hold="it waits at epoch 3 for the others")
         store.write(Writes(jobs=(bare, full)))
         assert store.job(bare.id) == bare
         assert store.job(full.id) == full

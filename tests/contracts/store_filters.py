@@ -1,5 +1,6 @@
 """The contract of `Store` over jobs that are asked for: by state, owner, queue, tag and search, page by page."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -91,6 +92,8 @@ class FilterContract:
             seen = [job for job in reversed(every) if visible is None or visible.covers(job.id, job.owner)]
             wanted = [job.id for job in order.sort([job for job in seen if which.fits(job)])]
             assert store.num_jobs(which, visible=visible) == len(wanted)
+            states = Counter(job.state for job in seen if which.fits(job))
+            assert store.num_by_state(which, visible=visible) == states
             found = store.jobs(which, order=order, offset=offset, limit=limit, visible=visible)
             assert [job.id for job in found] == wanted[offset : offset + limit]
 

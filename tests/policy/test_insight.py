@@ -1,16 +1,17 @@
 """What the course of a training says."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.core.chart import Bucket, Series
-from pliant.policy.insight import PATIENCE, EpochMeans, Hint, by_epoch, find_roles, hints
+from pliant.core.insight import EpochMeans, Hint, Role
+from pliant.policy.insight import PATIENCE, by_epoch, find_roles, hints
 
-NAMES = {"train_loss": "loss", "test_loss": "val_loss"}
+NAMES: Mapping[Role, str] = {"train_loss": "loss", "test_loss": "val_loss"}
 
 
 def course(train: Sequence[float | None], test: Sequence[float | None] = ()) -> tuple[EpochMeans, ...]:
@@ -25,7 +26,7 @@ def course(train: Sequence[float | None], test: Sequence[float | None] = ()) -> 
 
 
 def kinds(epochs: Sequence[EpochMeans], **how: str) -> list[str]:
-    return [hint.kind for hint in hints(epochs, NAMES, 0.1, **how)]  # type: ignore[arg-type]
+    return [hint.kind for hint in hints(epochs, NAMES, 0.1, **how)]
 
 
 @pytest.mark.parametrize(
@@ -39,14 +40,14 @@ def kinds(epochs: Sequence[EpochMeans], **how: str) -> list[str]:
 )
 def test_losses_and_accuracies_are_known_by_their_names(names: list[str], found: tuple[str | None, ...]) -> None:
     roles = find_roles(names)
-    assert tuple(roles.get(one) for one in ("train_loss", "test_loss", "train_accuracy", "test_accuracy")) == found  # type: ignore[call-overload]
+    assert tuple(roles.get(one) for one in ("train_loss", "test_loss", "train_accuracy", "test_accuracy")) == found
 
 
 def test_the_example_of_the_theory() -> None:
     epochs = course(
         [0.95, 0.7, 0.52, 0.41, 0.33, 0.26, 0.21, 0.17, 0.13], [0.9, 0.61, 0.5, 0.48, 0.49, 0.5, 0.52, 0.55, 0.57]
     )
-    stop, overfits = hints(epochs, NAMES, 0.1)  # type: ignore[arg-type]
+    stop, overfits = hints(epochs, NAMES, 0.1)
     assert stop == Hint(
         kind="early_stop",
         series="val_loss",
@@ -56,12 +57,13 @@ def test_the_example_of_the_theory() -> None:
         value=4.0,
     )
     assert (overfits.kind, overfits.parameter) == ("overfits", None)
-    assert hints(epochs[:-1], NAMES, 0.1) == ()  # type: ignore[arg-type]
+    assert hints(epochs[:-1], NAMES, 0.1) == ()
 
 
 def test_a_loss_that_is_not_a_number_asks_for_a_lower_rate_and_nothing_else() -> None:
-    (hint,) = hints(course([0.9, 0.8, *[math.nan] * 6, None]), NAMES, 0.1)  # type: ignore[arg-type]
-    assert (hint.kind, hint.value) == ("not_a_number", pytest.approx(0.01))
+    (hint,) = hints(course([0.9, 0.8, *[math.nan] * 6, None]), NAMES, 0.1)
+    assert hint.kind == "not_a_number"
+    assert hint.value == pytest.approx(0.01)
     assert "since epoch 3: with a learning rate of 0.1 the training diverges; try 0.01" in hint.sentence
 
 
@@ -84,7 +86,7 @@ def test_a_rate_is_too_high_where_the_loss_rises_or_stays(train: list[float | No
 
 def test_a_plateau_says_that_the_rate_could_go_down_unless_it_does() -> None:
     epochs = course([0.9, 0.5, *[0.5] * PATIENCE])
-    fixed, other = (hints(epochs, NAMES, 0.1, policy)[0].sentence for policy in ("fixed", "step"))  # type: ignore[arg-type]
+    fixed, other = (hints(epochs, NAMES, 0.1, policy)[0].sentence for policy in ("fixed", "step"))
     assert fixed == f"{other}, or let it go down as the training goes (`lr_policy`)"
 
 
@@ -96,7 +98,7 @@ def test_every_hint_has_its_reason_and_proposes_less(
     train: list[float | None], test: list[float | None], rate: float
 ) -> None:
     epochs = course(train, [None if one is not None and math.isnan(one) else one for one in test[: len(train)]])
-    for hint in hints(epochs, NAMES, rate):  # type: ignore[arg-type]
+    for hint in hints(epochs, NAMES, rate):
         assert hint.series in hint.sentence
         if hint.parameter == "learning_rate":
             assert hint.value is not None

@@ -9,6 +9,7 @@ from tests.contracts.store import StoreContract, a_job, an_event
 from tests.contracts.store_deletion import DeletionContract
 from tests.contracts.store_filters import FilterContract
 from tests.contracts.store_series import SeriesContract
+from tests.contracts.store_slots import SlotsContract
 from tests.contracts.store_writes import DurabilityContract, WritesContract
 from tests.databases import cut_all, execute
 
@@ -33,7 +34,9 @@ def open_store_source(postgres_url: str) -> str:
     return f"from pliant.store.sql import SqlStore\nstore = SqlStore({postgres_url!r})"
 
 
-class TestPostgres(StoreContract, SeriesContract, FilterContract, DeletionContract, WritesContract, DurabilityContract):
+class TestPostgres(
+    StoreContract, SeriesContract, SlotsContract, FilterContract, DeletionContract, WritesContract, DurabilityContract
+):
     """PostgreSQL keeps the contract."""
 
 

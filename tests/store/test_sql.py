@@ -16,6 +16,7 @@ from tests.contracts.store import StoreContract, a_job, a_metric, an_event
 from tests.contracts.store_deletion import DeletionContract
 from tests.contracts.store_filters import FilterContract
 from tests.contracts.store_series import SeriesContract
+from tests.contracts.store_slots import SlotsContract
 from tests.contracts.store_writes import DurabilityContract, WritesContract
 from tests.databases import new_sqlite
 
@@ -56,7 +57,9 @@ def open_store_source(url: str) -> str:
     return f"from pliant.store.sql import SqlStore\nstore = SqlStore({url!r})"
 
 
-class TestSqlite(StoreContract, SeriesContract, FilterContract, DeletionContract, WritesContract, DurabilityContract):
+class TestSqlite(
+    StoreContract, SeriesContract, SlotsContract, FilterContract, DeletionContract, WritesContract, DurabilityContract
+):
     """SQLite keeps the contract."""
 
 
@@ -191,6 +194,10 @@ def test_a_file_that_is_no_database_is_told_with_the_url(tmp_path: Path) -> None
         queries.events(EventFilter(job_id=JobId("job-1"))),
         queries.events(EventFilter(kinds=(EventKind.DECISION,))),
         queries.events(EventFilter(job_id=JobId("job-1"), kinds=(EventKind.DECISION,))),
+        queries.events(EventFilter(newest=True)),
+        queries.events(EventFilter(newest=True, before=1000, kinds=(EventKind.DECISION,))),
+        queries.count_events(EventFilter(since=1.0, until=2.0)),
+        queries.jobs(JobFilter(endpoints=("digits",))),
         queries.last_seq(),
         queries.metrics(JobId("job-1"), (), 5, 100),
         queries.metrics(JobId("job-1"), ("loss",), 5, 100),

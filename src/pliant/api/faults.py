@@ -74,13 +74,13 @@ def problems_in(findings: Sequence[Mapping[str, Any]], *, leave_out: Collection[
     another reason, nobody is told that it is not of the others.
 
     Args:
-        leave_out: parts of places that are no fields.
+        leave_out: how places may begin that is no field.
     """
     by_field: dict[str, dict[Problem, bool]] = {}
     for found in findings:
         if found["type"] == "too_short" and any(_is_within(other["loc"], found["loc"]) for other in findings):
             continue  # entries that are wrong do not count, which is no news
-        place = _place([str(part) for part in found["loc"] if part not in leave_out])
+        place = _place([str(part) for at, part in enumerate(found["loc"]) if at or part not in leave_out])
         problem = Problem(field=".".join(place), message=sentence_of(found, place))
         by_field.setdefault(problem.field, {})[problem] = found["type"].endswith("_type")
     return tuple(

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pliant.core.insight import EpochMeans, Hint, Role
 from pliant.core.job import Progress
-from pliant.policy.insight import EpochMeans, Hint, Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from pliant.client.nouns.datasets import DatasetClient
 from pliant.client.nouns.endpoints import EndpointClient
 from pliant.client.nouns.environments import EnvironmentClient
 from pliant.client.nouns.jobs import JobClient
+from pliant.client.nouns.machines import MachineClient
 from pliant.client.nouns.models import ModelClient, TemplateClient
 from pliant.client.nouns.people import PeopleClient
 from pliant.client.nouns.queues import GroupClient, QueueClient
@@ -74,6 +75,7 @@ class Client(JobClient):
         self.templates = TemplateClient(self._connection)
         self.models = ModelClient(self._connection)
         self.queues = QueueClient(self._connection)
+        self.machines = MachineClient(self._connection)
         self.groups = GroupClient(self._connection)
         self.searches = SearchClient(self._connection)
 

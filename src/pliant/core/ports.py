@@ -334,6 +334,12 @@ class Store(Protocol):
         """
         ...
 
+    def num_by_state(
+        self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None
+    ) -> Mapping[JobState, int]:
+        """Return how many of these jobs are in each state; states that none is in are left out."""
+        ...
+
     def deleted_job(self, job_id: JobId) -> DeletedJob | None:
         """Return what is left of a job that was deleted."""
         ...

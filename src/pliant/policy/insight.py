@@ -14,10 +14,10 @@ Every hint is a sentence with its numbers, and where it can be, the value of a h
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from pliant.core.chart import Bucket, Series
+from pliant.core.insight import EpochMeans, Hint, Role
 
 PATIENCE: Final = 5
 """So many epochs a loss has to improve in."""
@@ -28,39 +28,10 @@ OVERFIT: Final = 1.05
 _LESS: Final = 10.0
 _A_LITTLE_LESS: Final = 3.0
 
-Role = Literal["train_loss", "test_loss", "train_accuracy", "test_accuracy"]
-HintKind = Literal["early_stop", "overfits", "not_a_number", "loss_rises", "plateau"]
-
 _TEST: Final = ("val", "validation", "valid", "test", "testing", "eval", "dev")
 _TRAIN: Final = ("train", "training")
 _MEASURES: Final[Mapping[str, str]] = {"loss": "loss", "accuracy": "accuracy", "acc": "accuracy"}
 _SEPARATORS: Final = re.compile(r"[\s/._-]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochMeans:
-    """What an epoch came to; None where nothing is known of it, or it is not a number."""
-
-    epoch: int
-    train_loss: float | None = None
-    test_loss: float | None = None
-    train_accuracy: float | None = None
-    test_accuracy: float | None = None
-    not_numbers: tuple[Role, ...] = ()
-    """Those that are NaN or infinite."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hint:
-    """Something that its owner may want to do, and why."""
-
-    kind: HintKind
-    series: str
-    """The one that says so."""
-    sentence: str
-    parameter: Literal["epochs", "learning_rate"] | None = None
-    """The hyperparameter that another value is proposed of."""
-    value: float | None = None
 
 
 def find_roles(names: Iterable[str]) -> Mapping[Role, str]:
@@ -190,7 +161,7 @@ def _broken_since(epochs: Sequence[EpochMeans]) -> int | None:
 
 def _of_validation(epochs: Sequence[EpochMeans], name: str) -> Iterator[Hint]:
     course = [(one.epoch, one.test_loss, one.train_loss) for one in epochs if one.test_loss is not None]
-    losses = [loss for _, loss, _ in course if loss is not None]
+    losses = [loss for _, loss, _ in course]
     if not losses:
         return
     best = _best(losses)
@@ -198,7 +169,6 @@ def _of_validation(epochs: Sequence[EpochMeans], name: str) -> Iterator[Hint]:
     if since < PATIENCE:
         return
     epoch, lowest, trained = course[best]
-    assert lowest is not None, "they were chosen so"
     yield Hint(
         kind="early_stop",
         series=name,

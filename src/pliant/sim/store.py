@@ -13,6 +13,7 @@ from pliant.core.errors import NotFound
 from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task, TaskId
 from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
+from pliant.core.lifecycle import JobState
 from pliant.core.name_match import rank
 from pliant.core.ports import EventFilter, Writes
 from pliant.core.slot_history import HOUR_S, CapacitySpan, HourSum, JobLayer, SlotHistory, layer_of
@@ -103,6 +104,11 @@ class MemoryStore:
 
     def num_jobs(self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None) -> int:
         return len(self._fitting(which, None, visible))
+
+    def num_by_state(
+        self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None
+    ) -> Mapping[JobState, int]:
+        return Counter(job.state for job in self._fitting(which, None, visible))
 
     def _fitting(self, which: JobFilter, before: JobId | None, visible: VisibleJobs | None) -> list[Job]:
         with self._lock:

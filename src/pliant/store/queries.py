@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Select, String, case, func, or_, select, union_all
+from sqlalchemy import Column, ColumnElement, CompoundSelect, Select, String, case, func, or_, select, union_all
 
 from pliant.core.access import VisibleJobs
 from pliant.core.event import EventKind
@@ -65,12 +65,23 @@ def ordered_jobs(which: JobFilter, order: JobOrder, offset: int, limit: int, vis
 
 def num_jobs(which: JobFilter, visible: VisibleJobs | None) -> Query:
     """Ask how many jobs fit."""
-    counted = select(func.count()).select_from(JOBS).where(*_fits(which))
+    own, *shared = _counted_apart(select(func.count()).select_from(JOBS).where(*_fits(which)), visible)
+    return select(own.scalar_subquery() + shared[0].scalar_subquery()) if shared else own
+
+
+def num_by_state(which: JobFilter, visible: VisibleJobs | None) -> CompoundSelect[Any]:
+    """Ask how many jobs fit, for each state; a state may come twice."""
+    counted = select(JOBS.c.state, func.count()).where(*_fits(which)).group_by(JOBS.c.state)
+    return union_all(*_counted_apart(counted, visible))
+
+
+def _counted_apart(query: Query, visible: VisibleJobs | None) -> Iterator[Query]:
+    """Yield a question for one's own jobs, and for those that are shared: a condition with OR would read all."""
     if visible is None:
-        return counted
-    own = counted.where(JOBS.c.owner == visible.owner).scalar_subquery()
-    shared = counted.where(_is_shared(JOBS.c.id, visible), JOBS.c.owner != visible.owner).scalar_subquery()
-    return select(own + shared)
+        yield query
+        return
+    yield query.where(JOBS.c.owner == visible.owner)
+    yield query.where(_is_shared(JOBS.c.id, visible), JOBS.c.owner != visible.owner)
 
 
 def _seen_jobs(visible: VisibleJobs | None) -> Iterator[ColumnElement[bool]]:

@@ -5,7 +5,6 @@ how many slot-seconds these changes came to by the end of the hour. Both only ev
 hour when it is written, and steps of jobs that are deleted go with the job.
 """
 
-import json
 from collections.abc import Collection, Sequence
 from math import ceil
 from typing import Any, Final
@@ -15,7 +14,7 @@ from sqlalchemy import Connection, Select, func, select
 from pliant.core.event import Usage
 from pliant.core.job import JobId
 from pliant.core.slot_history import HOUR_S, CapacitySpan, HourSum, JobLayer, SlotHistory, Step
-from pliant.store.engine import in_json_array, upsert
+from pliant.store.engine import upsert
 from pliant.store.tables import CAPACITY, EVENTS, JOBS, SLOT_HOURS, USAGE
 
 _LAYER: Final = (
@@ -29,6 +28,8 @@ _LAYER: Final = (
     JOBS.c.submitted_at,
     JOBS.c.started_at,
 )
+_AT_ONCE: Final = 500
+"""Ids asked for in one statement; databases bound the number of parameters."""
 _MAX_HOUR: Final = 2**31 - 1
 _BY_TIME: Final = (USAGE.c.at.desc(), USAGE.c.ordinal.desc())
 
@@ -78,10 +79,13 @@ def read(connection: Connection, begin: float, end: float, max_steps: int, by_ho
 
 def layers(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, JobLayer]:
     """Return what charts have to know of jobs, those that are there."""
-    if not job_ids:
-        return {}
-    query = select(*_LAYER).where(in_json_array(JOBS.c.id, json.dumps(sorted(job_ids))))
-    return {JobId(row.job_id): JobLayer(**row._mapping) for row in connection.execute(query)}
+    ids, found = sorted(job_ids), {}
+    names = [column.name for column in _LAYER]
+    for start in range(0, len(ids), _AT_ONCE):
+        query = select(*_LAYER).where(JOBS.c.id.in_(ids[start : start + _AT_ONCE]))
+        for row in connection.execute(query):
+            found[JobId(row[0])] = JobLayer(**dict(zip(names, row, strict=True)))
+    return found
 
 
 def _held(connection: Connection, begin: float) -> dict[JobId, int]:

@@ -6,6 +6,7 @@ the death of the process; with SQLite a power cut can take the newest ones, neve
 leader of that term writes (`pliant.store.leadership`).
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +20,7 @@ from pliant.core.chart import Series, SeriesEnd
 from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task
 from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
+from pliant.core.lifecycle import JobState
 from pliant.core.ports import EventFilter, Writes
 from pliant.core.slot_history import JobLayer, SlotHistory
 from pliant.core.slot_time import SlotTime
@@ -131,6 +133,16 @@ class SqlStore:
     def find_jobs(self, text: str, *, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
         """Return jobs that hold a text in id or name, the best first."""
         return self._read(queries.find_jobs(text, limit, visible), rows.job_of)
+
+    def num_by_state(
+        self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None
+    ) -> Mapping[JobState, int]:
+        """Return how many of these jobs are in each state; states that none is in are left out."""
+        counts: Counter[JobState] = Counter()
+        with read_transaction(self._engine) as connection:
+            for state, number in connection.execute(queries.num_by_state(which, visible)):
+                counts[JobState(state)] += number
+        return counts
 
     def deleted_job(self, job_id: JobId) -> DeletedJob | None:
         """Return what is left of a job that was deleted."""

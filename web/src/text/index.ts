@@ -6,7 +6,19 @@ import { files } from "./en/files";
 import { logon } from "./en/logon";
 import { models } from "./en/models";
 import { sharing } from "./en/sharing";
+import { slots } from "./en/slots";
 import { submission } from "./en/submission";
 import { violation } from "./en/violation";
 
-export const text = { ...common, datasets, environments, files, logon, models, sharing, submission, violation };
+export const text = {
+  ...common,
+  datasets,
+  environments,
+  files,
+  logon,
+  models,
+  sharing,
+  slots,
+  submission,
+  violation,
+};

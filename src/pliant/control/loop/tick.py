@@ -42,7 +42,7 @@ from pliant.control.requests import changes
 from pliant.control.requests.acceptance import Acceptance
 from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.ending import EndRequests
-from pliant.control.requests.job_files import JobFileQueries
+from pliant.control.requests.inquiries import inquiries_of
 from pliant.control.requests.jobs import JobRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
@@ -50,7 +50,6 @@ from pliant.control.requests.sidecars import SidecarRequests
 from pliant.control.requests.slots import SlotQueries
 from pliant.control.requests.standing import JobStanding
 from pliant.control.requests.trials import TrialRequests
-from pliant.control.requests.usage import UsageQueries
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
@@ -73,7 +72,7 @@ class Control:
     """Decides for all jobs and carries the decisions out.
 
     What others ask for goes through `requests` (jobs), `trials`, `deletions`, `sidecars`, `kernels`, `queues`,
-    `queries`, `slots`, `standing`, `previews`, `files`, `usage`, `measures` and `ending` (of the server).
+    `queries`, `inquiries`, `slots`, `standing`, `previews`, `measures` and `ending` (of the server).
     """
 
     def __init__(
@@ -108,8 +107,7 @@ class Control:
             policy=self.queues.policy,
             kinds=kinds,
         )
-        self.files = JobFileQueries(store, settings)
-        self.usage = UsageQueries(store, clock)
+        self.inquiries = inquiries_of(store, clock, settings, self._ledger, self.queries)
         acceptance = Acceptance(
             ledger=self._ledger,
             settings=settings,
@@ -130,11 +128,11 @@ class Control:
         self._planner = Planner(
             ledger=self._ledger,
             cluster=cluster,
-            kinds=kinds,
             policy=settings.policy,
             preparations=PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings),
             queues=self.queues,
             standing=self.standing,
+            machines=self.inquiries.machines,
         )
         self.previews = Previews(
             ledger=self._ledger,
@@ -143,13 +141,14 @@ class Control:
             queues=self.queues,
             acceptance=acceptance,
             policy=settings.policy,
+            machines=self.inquiries.machines,
         )
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
         )
         self._capacity = CapacityRecord(store)
         self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._capacity.span)
-        self._ticked_at = clock.now()
+        self.started_at = self._ticked_at = clock.now()
         self._disconnected: set[TaskId] = set()
         self._deferred = DeferredExits()
         self._leases = Leases(settings.timeouts.lease_s)
@@ -215,6 +214,7 @@ class Control:
         """Take up what the store remembers and the cluster shows; call once, before the first tick."""
         with self._ledger.lock:
             self.queues.load()
+            self.inquiries.machines.load()
             changes.clean(self.settings.home / "jobs")
             self._cluster.watch(self._inbox.put, self._inbox.put)
             loaded = load(self._store, self._kinds, now=self._clock.now(), timeouts=self.settings.timeouts)

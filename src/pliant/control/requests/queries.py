@@ -251,6 +251,19 @@ class Queries:
         found = events[-1].seq if events else which.after
         return EventPage(events=events, last=found if len(events) == which.limit else max(found, newest))
 
+    def news(
+        self, after: int, kinds: Sequence[EventKind], limit: int, visible: VisibleJobs | None
+    ) -> tuple[Event, ...]:
+        """Return the newest events of some kinds after a number, as far as somebody sees them, in order."""
+        found: tuple[Event, ...] = ()
+        while page := self._store.events(EventFilter(after=after, kinds=tuple(kinds), visible=visible, limit=MAX_PAGE)):
+            found, after = (*found, *page)[-limit:], page[-1].seq
+        return found
+
+    def num_by_state(self, visible: VisibleJobs | None) -> Mapping[JobState, int]:
+        """Return how many trainings that somebody sees are in each state, trials not among them."""
+        return self._store.num_by_state(JobFilter(kinds=("training", "fixed")), visible=visible)
+
     def usage(self, since: float, job_id: str | None, visible: VisibleJobs | None = None) -> UsagePage:
         """Return who held how many slots, and when."""
         one = None if job_id is None else self.require_visible(job_id, visible).id

@@ -7,10 +7,12 @@ from pydantic import BaseModel
 
 from pliant import __version__
 from pliant.api.jobs import ClusterView, UsagePage
+from pliant.api.overview import Overview
 from pliant.core.access import Permission
 from pliant.core.errors import Unavailable
 from pliant.server.context import InContext, InControl
-from pliant.server.middleware.authorisation import Audience
+from pliant.server.middleware.authorisation import Audience, Caller
+from pliant.server.overview import overview_of
 from pliant.server.routing import Routes
 from pliant.server.visibility import Seen
 
@@ -31,6 +33,12 @@ class Status(BaseModel):
 def cluster(control: InControl, visible: Seen) -> ClusterView:
     """Return every slot and who holds it; the jobs only of those that the caller may see."""
     return control.queries.cluster(visible)
+
+
+@routes.get("/overview", Permission.JOBS_READ, "Show all at a glance")
+def overview(context: InContext, caller: Caller, visible: Seen) -> Overview:
+    """Return what runs, what waits and why, the newest events and the machines, as far as the caller sees them."""
+    return overview_of(context, caller, visible)
 
 
 @routes.get("/usage", Permission.JOBS_READ, "Slots over time", 404)

@@ -40,7 +40,7 @@ async def logon(context: InContext, request: Request, body: LogonRequest, respon
     return _logon(session, identity.principal.role, token=None if body.cookie else session.text)
 
 
-@routes.post("/logon/links", Permission.SELF, "Make a one-time link", status_code=201)
+@routes.post("/logon/links", Permission.SELF, "Make a one-time link", 404, status_code=201)
 def make_link(context: InContext, request: Request, identity: InIdentity) -> LogonLinkView:
     """Make a link that logs a browser on as who asks, once, within a minute."""
     refuse_tokens(identity.by, "makes no links to log on")

@@ -61,7 +61,7 @@ def insights(context: InContext, caller: Caller, name: Name, training: Title) ->
 def _insights(context: Context, noun: Training, state: str) -> TrainingInsights:
     job = context.models.trainings.job(noun)
     numbers = noun.ran.hyperparameters
-    names = find_roles(() if job is None else context.control.files.series_names(job))
+    names = find_roles(() if job is None else context.control.inquiries.files.series_names(job))
     found = (
         ()
         if job is None or not names

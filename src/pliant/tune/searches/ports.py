@@ -143,8 +143,6 @@ class AdviserSource:
     open: Callable[[AdviserInput], Adviser]
     """Raises `AdviserFailure` or `AdviserLost` if there is none."""
     algorithms: InstalledAlgorithms = field(default_factory=NoAlgorithms)
-    colour_of: Callable[[str], int | None] = lambda _name: None
-    """Returns the colour that the trials of a search have in charts; None before there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,3 +159,5 @@ class SearchPorts:
     changed: Callable[[Search], None]
     """Called after a search was changed by somebody or by itself."""
     algorithms: InstalledAlgorithms = field(default_factory=NoAlgorithms)
+    colour_of: Callable[[str], int | None] = lambda _name: None
+    """Returns the colour that the trials of a search have in charts; None before there is one."""

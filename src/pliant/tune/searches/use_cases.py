@@ -118,10 +118,7 @@ class SearchRequests:
     def page(
         self, caller: Principal, after: str, limit: int, states: Sequence[SearchState] = (), part: str = ""
     ) -> tuple[tuple[Search, ...], str | None]:
-        """Return searches that somebody sees, in one of some states, and the name of the last if there are more.
-
-        With `part` only those whose names hold it, whatever its capitals.
-        """
+        """Return searches that somebody sees, in some states, with `part` in their names; and the last if not all."""
         found: list[Search] = []
         for search in self._book.all(after, states, part):
             if not _sees(caller, search):
