@@ -19,6 +19,19 @@ export const routes: RouteObject[] = [
       </LoggedOn>
     ),
     errorElement: <Crashed />,
-    children: [...page(() => import("../pages/overview/Overview"), "/"), { path: "*", element: <NotFound /> }],
+    children: [
+      ...page(() => import("../pages/overview/Overview"), "/"),
+      ...page(
+        () => import("../pages/models/Models"),
+        "/models",
+        "/models/templates",
+        "/models/trainings",
+        "/models/weights",
+      ),
+      ...page(() => import("../pages/models/Template"), "/models/templates/:name"),
+      ...page(() => import("../pages/models/Model"), "/models/:name", "/models/:name/trainings"),
+      ...page(() => import("../pages/models/Training"), "/models/:name/trainings/:training"),
+      { path: "*", element: <NotFound /> },
+    ],
   },
 ];

@@ -151,7 +151,7 @@ export function requestOf(form: ModelForm, tables: Tables, declared: readonly Pa
     environment: form.environment || null,
     queue: form.queue,
     priority: form.priority,
-    max_workers: form.maxWorkers,
+    max_workers: form.engine === "single" ? 1 : form.maxWorkers,
     slots_per_worker: form.slotsPerWorker,
     hyperparameters: given(numbersToSend(tables, form.numbers)),
     parameters: given(parametersToSend(declared, form.parameters)),
@@ -191,9 +191,4 @@ function difference(before: Sent, after: Sent): Sent {
     } else if (JSON.stringify(before[name]) !== JSON.stringify(value)) changes[name] = value;
   }
   return changes;
-}
-
-/** The most that an engine can have, and whether that is a choice at all. */
-export function workersOf(engine: Settings["engine"], workers: number): number {
-  return engine === "single" ? 1 : workers;
 }

@@ -41,14 +41,23 @@ function betterOf(name: string): Charted["better"] {
   return LOSS.test(name) ? "lower" : ACCURACY.test(name) ? "higher" : null;
 }
 
-export function meanOf(bucket: Bucket): number | null {
-  return bucket.num_values === 0 ? null : bucket.total / bucket.num_values;
-}
-
-/** Several series over one axis; a gap where one has no value. */
+/** Several series over one axis; a gap where one has no value. What falls on one place is its mean. */
 export function joined(series: readonly Series[], over: Over): { x: number[]; values: (number | null)[][] } {
   const place = (bucket: Bucket) => (over === "time" ? bucket.at : over === "epoch" ? bucket.epoch : bucket.last_step);
-  const tables = series.map((one) => new Map(one.buckets.map((bucket) => [place(bucket), meanOf(bucket)])));
+  const tables = series.map((one) => {
+    const sums = new Map<number, { total: number; count: number }>();
+    for (const bucket of one.buckets) {
+      const sum = sums.get(place(bucket)) ?? { total: 0, count: 0 };
+      sums.set(place(bucket), { total: sum.total + bucket.total, count: sum.count + bucket.num_values });
+    }
+    return sums;
+  });
   const x = [...new Set(tables.flatMap((table) => [...table.keys()]))].sort((a, b) => a - b);
-  return { x, values: tables.map((table) => x.map((at) => table.get(at) ?? null)) };
+  const values = tables.map((table) =>
+    x.map((at) => {
+      const sum = table.get(at);
+      return sum === undefined || sum.count === 0 ? null : sum.total / sum.count;
+    }),
+  );
+  return { x, values };
 }

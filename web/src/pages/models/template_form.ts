@@ -94,7 +94,10 @@ export function templateRequestOf(form: TemplateForm): Record<string, unknown> {
       kind: one.kind,
       description: one.description,
       default: typedValue(one.kind, one.default),
-      ...(isNumber(one.kind) && { minimum: typedValue("float", one.minimum), maximum: typedValue("float", one.maximum) }),
+      ...(isNumber(one.kind) && {
+        minimum: typedValue("float", one.minimum),
+        maximum: typedValue("float", one.maximum),
+      }),
       ...(one.kind === "choice" && {
         choices: one.choices
           .split(",")

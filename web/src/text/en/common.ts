@@ -73,7 +73,7 @@ export const common = {
     leftOut: (names: string) => `without ${names}`,
   },
   changed412:
-    "Somebody else has changed this meanwhile. What they set is beside your values; apply again to overwrite it.",
+    "Somebody else has changed this meanwhile. Apply again to set what you have changed; the rest stays as they have it.",
   table: { select: (name: string) => `Select ${name}`, selectAll: "Select all that are shown" },
   chart: { nothing: "No values yet" },
   palette: { nothing: "Nothing fits.", page: "page", command: "do", submit: "Submit a job" },

@@ -3,7 +3,13 @@ import { measure } from "../../format/format";
 /** Templates, models, trainings and weights. */
 export const models = {
   title: "Models",
-  tabs: { label: "Models and what they are made of", models: "Models", templates: "Templates", trainings: "Trainings", weights: "Weights" },
+  tabs: {
+    label: "Models and what they are made of",
+    models: "Models",
+    templates: "Templates",
+    trainings: "Trainings",
+    weights: "Weights",
+  },
   tabsOfModel: { label: "Of this model", overview: "Overview", trainings: "Trainings" },
   find: "Find by name",
   none: "Nothing has this in its name.",
@@ -72,6 +78,7 @@ export const models = {
     noParameters: "The template asks for none.",
     newest: "Trainings",
     all: (count: number) => `All ${count}`,
+    revisionLabel: "Revision",
     revision: (name: string, revision: number) => `${name}, revision ${revision}`,
     newerTemplate: (revision: number) => `The template is at revision ${revision} now.`,
     takeNewest: "Take the newest",
@@ -88,7 +95,8 @@ export const models = {
     usual: "the server's own",
     created: "Made",
     removeTitle: (name: string) => `Remove the model ${name}?`,
-    removeHint: "Its trainings stay readable, with all that they ran with. A model that is being trained cannot be removed.",
+    removeHint:
+      "Its trainings stay readable, with all that they ran with. A model that is being trained cannot be removed.",
   },
   form: {
     titleNew: "New model",
@@ -124,7 +132,8 @@ export const models = {
     add: "Add",
     save: "Save",
     overwrite: "Apply again",
-    theirs: (value: string) => `theirs: ${value}`,
+    theirsTitle: "Theirs",
+    yoursTitle: "Yours",
     nothing: "nothing",
   },
   names: {
@@ -162,7 +171,7 @@ export const models = {
     folder: "Folder",
     folderHint: "Drop the folder of the code here. A template.toml in it fills in the rest.",
     keepFolder: "Drop another folder here, or leave the files as they are.",
-    missing: "Drop or choose a folder.",
+    changed: "Somebody else has replaced this template meanwhile. Apply again to replace theirs.",
     framework: "Framework",
     mainFile: "Main file",
     elasticFile: "File for the engine elastic",
@@ -183,7 +192,10 @@ export const models = {
       description: "Meaning",
       values: "Values",
     },
-    kinds: { int: "whole number", float: "number", bool: "yes or no", text: "text", choice: "one of" } as Record<string, string>,
+    kinds: { int: "whole number", float: "number", bool: "yes or no", text: "text", choice: "one of" } as Record<
+      string,
+      string
+    >,
     upload: (done: string) => `Sending, ${done}`,
     about: "About",
     models: "Models made from it",
@@ -208,6 +220,7 @@ export const models = {
     total: (slots: string) => `${slots} at most`,
     weights: "Begin with",
     fresh: "new weights",
+    others: "Other models",
     file: "a file of mine",
     fileLabel: "Weights file",
     fileHint: "A state_dict that torch.save wrote",
@@ -216,7 +229,8 @@ export const models = {
     more: "Numbers for this training only",
     start: "Train",
     full: (sizes: string) => `Full speed per worker with ${sizes} workers.`,
-    least: (workers: number, share: string) => `Least with ${workers}: ${share}, since ${"the batch is cut into parts that do not divide evenly"}.`,
+    least: (workers: number, share: string) =>
+      `Least with ${workers}: ${share}, since the parts of the batch do not divide evenly.`,
     efficiency: "Share of the ideal speed, by number of workers",
   },
   training: {
@@ -258,7 +272,8 @@ export const models = {
     stopAction: "Stop",
     forget: "Forget…",
     forgetTitle: (name: string) => `Forget ${name}?`,
-    forgetHint: "The record goes, with the code and the first weights that are kept for it. Its job stays, with results and logs.",
+    forgetHint:
+      "The record goes, with the code and the first weights that are kept for it. Its job stays, with results and logs.",
     forgetAction: "Forget",
     weights: "Weights",
     code: "Code",
@@ -269,20 +284,9 @@ export const models = {
     codeHash: "Code SHA-256",
     removed: "Job removed",
     submitting: "Being submitted",
-    hintTexts: {
-      diverged: (series: string, step: string, rate: string) =>
-        `${series} is no number since iteration ${step}: the steps are too long. Stop it, and train with a learning rate of ${rate} or so.`,
-      grows: (series: string, now: string, best: string, rate: string) =>
-        `${series} is ${now} now and was ${best}: the steps are too long. Train with a learning rate of ${rate} or so.`,
-      stop: (series: string, best: string, epoch: string, since: string) =>
-        `It can be ended: ${series} was best in epoch ${epoch} (${best}), and has not become better in ${since} epochs since.`,
-      overfits: (series: string, now: string, best: string, epoch: string) =>
-        `It can be ended: ${series} was ${best} in epoch ${epoch} and is ${now} now, while the loss of the training still falls. It learns its samples by heart.`,
-      flat: (series: string, epochs: string, rate: string) =>
-        `${series} has not fallen for ${epochs} epochs. A learning rate of ${rate}, or a policy that lowers it, may bring it further.`,
-    },
-    stopNow: "Stop it",
-    trainWith: (rate: string) => `Train with ${rate}`,
+    trainWith: (number: string, value: string) => `Train with ${number} ${value}…`,
+    course: "Its course",
+    xNames: { step: "iteration", epoch: "epoch" } as Record<string, string>,
   },
   deploy: {
     title: (name: string) => `Deploy ${name}`,
