@@ -102,7 +102,7 @@ export function LineChart(props: Props) {
                   aria-hidden
                 />
                 <span className="cut">{line.name}</span>
-                <b className="num">{write(line.values[index] ?? null)}</b>
+                <b className="num">{write(valueAt(line.values, index))}</b>
               </li>
             ))}
           <li className="dim">
@@ -127,6 +127,15 @@ export function LineChart(props: Props) {
       )}
     </figure>
   );
+}
+
+/** The value at a place; where there is none, the newest before, as the line is drawn. */
+function valueAt(values: Line["values"], index: number): number | null {
+  for (let at = index; at >= 0; at -= 1) {
+    const value = values[at];
+    if (value != null) return value;
+  }
+  return null;
 }
 
 function colourOf(tokens: Tokens, colour: number): string {

@@ -7,7 +7,7 @@ import { text } from "../../text";
 import type { Training } from "./lists";
 import { Buttons } from "./ModelDialog";
 import classes from "./models.module.css";
-import { wrongOf } from "./wrong";
+import { useFocusWrong, wrongOf } from "./wrong";
 
 const words = text.models.deploy;
 
@@ -21,6 +21,7 @@ export function DeployDialog({ training, onClose }: { training: Training; onClos
     onSuccess: () => navigate(`/endpoints/${encodeURIComponent(name.trim())}`),
   });
   const { wrong, rest } = wrongOf(deploy.error, /^(name|kernel_min|kernel_max)$/);
+  const ref = useFocusWrong(deploy.error);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const body = { job: training.job_id, kernel_min: min, kernel_max: max };
@@ -32,7 +33,7 @@ export function DeployDialog({ training, onClose }: { training: Training; onClos
       onClose={onClose}
       title={<span className="wrap">{words.title(`${training.model} › ${training.name}`)}</span>}
     >
-      <form onSubmit={submit} noValidate>
+      <form ref={ref} onSubmit={submit} noValidate>
         <Stack gap="lg">
           <TextInput
             label={words.name}

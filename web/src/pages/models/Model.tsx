@@ -197,7 +197,8 @@ export function settingFacts(settings: Model["settings"]): Fact[] {
 
 /** Says that the template has gone on, and takes it over. */
 function NewerTemplate({ model }: { model: Model }) {
-  const owns = useOwns(model.owner) && useMay("models:write");
+  const mayWrite = useMay("models:write");
+  const owns = useOwns(model.owner) && mayWrite;
   const canChange = useCanChange();
   const name = model.settings.template;
   const template = useGet("/v1/templates/{name}", { params: { path: { name } } }, { retry: false });

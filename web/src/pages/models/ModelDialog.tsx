@@ -12,7 +12,7 @@ import { DatasetField, EngineField, NumberFields, ParameterFields, PlaceFields, 
 import { formOf, newForm, patchOf, requestOf, type Tables } from "./model_form";
 import classes from "./models.module.css";
 import { Theirs } from "./Theirs";
-import { wrongOf } from "./wrong";
+import { useFocusWrong, wrongOf } from "./wrong";
 
 const words = text.models;
 
@@ -79,6 +79,7 @@ function NewForm({ tables, templates, first, onClose }: NewProps) {
     },
   });
   const { wrong, rest } = wrongOf(add.error, OWN_FIELDS);
+  const ref = useFocusWrong(add.error);
   const choose = (name: string | null) => {
     const chosen = templates.find((one) => one.name === name);
     if (chosen === undefined) return;
@@ -91,7 +92,7 @@ function NewForm({ tables, templates, first, onClose }: NewProps) {
     add.mutate({ body: requestOf(form, tables, template?.parameters ?? []) });
   };
   return (
-    <form onSubmit={submit} noValidate>
+    <form ref={ref} onSubmit={submit} noValidate>
       <Stack gap="lg">
         <div className={classes.fields}>
           <Select
@@ -148,6 +149,7 @@ function EditForm({ tables, model, onClose }: { tables: Tables; model: Model; on
     },
   });
   const { wrong, rest } = wrongOf(edit.error?.status === 412 ? null : edit.error, OWN_FIELDS);
+  const ref = useFocusWrong(edit.error);
   const patch = patchOf(form, before, tables);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -155,7 +157,7 @@ function EditForm({ tables, model, onClose }: { tables: Tables; model: Model; on
     edit.mutate({ params: { ...params, header: { "if-match": `"${revision}"` } }, body: patch });
   };
   return (
-    <form onSubmit={submit} noValidate>
+    <form ref={ref} onSubmit={submit} noValidate>
       <Stack gap="lg">
         {theirs !== null && (
           <Alert color="yellow" variant="outline" role="alert">

@@ -26,7 +26,7 @@ export function RunHeader({ training, live }: { training: Training; live: boolea
   const share = shareOf(progress);
   const workers = live ? Math.round(slots / settings.slots_per_worker) : null;
   const figures: Fact[] = [
-    { label: words.iterations, value: percent(share) },
+    { label: words.done, value: percent(share) },
     { label: words.state, value: <TrainingState state={training.state} /> },
     {
       label: words.workers,
@@ -44,7 +44,12 @@ export function RunHeader({ training, live }: { training: Training; live: boolea
     },
     ...(claim === null
       ? []
-      : [{ label: words.mode, value: <span title={job.data?.job.claim_reason}>{words.modes[claim]}</span> }]),
+      : [
+          {
+            label: words.mode,
+            value: <span title={job.data?.job.claim_reason || (claim === "exact" ? words.exact : "")}>{claim}</span>,
+          },
+        ]),
   ];
   const sentence = training.reason || (live ? why.data?.sentence : "");
   return (

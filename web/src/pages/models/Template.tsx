@@ -245,10 +245,9 @@ function Content({ file }: { file: Unpacked }) {
   const isLong = content.length > SHOWN_CHARACTERS;
   return (
     <div style={{ minWidth: 0 }}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
-      <pre className={classes.code} tabIndex={0} aria-label={file.path}>
-        {isLong ? content.slice(0, SHOWN_CHARACTERS) : content}
-      </pre>
+      <section className={classes.code} tabIndex={0} aria-label={file.path}>
+        <pre>{isLong ? content.slice(0, SHOWN_CHARACTERS) : content}</pre>
+      </section>
       {isLong && (
         <Text size="sm" c="dimmed" mt={4}>
           {words.template.long}

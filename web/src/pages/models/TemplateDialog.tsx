@@ -40,7 +40,7 @@ import {
   templateRequestOf,
   withFolder,
 } from "./template_form";
-import { wrongOf } from "./wrong";
+import { useFocusWrong, wrongOf } from "./wrong";
 
 const words = text.models.template;
 const FRAMEWORKS = ["PyTorch", "Keras", "Lightning", "Transformers"];
@@ -94,6 +94,7 @@ function Form({ onClose, template }: { onClose: () => void; template: Template |
     },
   });
   const { wrong, rest } = wrongOf(save.error?.status === 412 ? null : save.error, OWN_FIELDS);
+  const ref = useFocusWrong(save.error);
   const take = (chosen: Chosen) => {
     setFolder(chosen);
     void withFolder(form, chosen).then((read) =>
@@ -105,7 +106,7 @@ function Form({ onClose, template }: { onClose: () => void; template: Template |
     save.mutate();
   };
   return (
-    <form onSubmit={submit} noValidate>
+    <form ref={ref} onSubmit={submit} noValidate>
       <Stack gap="lg">
         {newer !== null && (
           <Alert color="yellow" variant="outline" role="alert">
@@ -299,7 +300,7 @@ function ParameterRow({ parameter, change, remove }: RowProps) {
       {isNumber(parameter.kind) && field("minimum", words.parameter.minimum)}
       {isNumber(parameter.kind) && field("maximum", words.parameter.maximum)}
       {parameter.kind === "choice" && field("choices", `${words.parameter.choices}, ${text.models.form.list}`)}
-      {field("description", words.parameter.description)}
+      <div className={classes.two}>{field("description", words.parameter.description)}</div>
       <Button
         variant="subtle"
         color="gray"

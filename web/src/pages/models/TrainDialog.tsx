@@ -18,7 +18,7 @@ import { NumberFields, ParameterFields, PlaceFields, WorkerFields } from "./Mode
 import { changesOf, formOf, type ModelForm, type Tables } from "./model_form";
 import classes from "./models.module.css";
 import { pageOf } from "./TrainingsTable";
-import { wrongOf } from "./wrong";
+import { useFocusWrong, wrongOf } from "./wrong";
 
 const words = text.models.trainDialog;
 
@@ -110,13 +110,14 @@ function Form({ model, tables, numbers, onClose }: FormProps) {
     },
   });
   const { wrong, rest } = wrongOf(start.error, OWN_FIELDS);
+  const ref = useFocusWrong(start.error);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     start.mutate();
   };
   const change = { form, change: setForm, wrong };
   return (
-    <form onSubmit={submit} noValidate>
+    <form ref={ref} onSubmit={submit} noValidate>
       <Stack gap="lg">
         <div className={classes.fields}>
           <WorkerFields {...change} />
@@ -221,8 +222,11 @@ function WeightsField({ model, value, onChange, error }: WeightsProps) {
 /** How evenly the parts of a batch divide over 1 to the most workers. */
 function Efficiency({ form }: { form: ModelForm }) {
   const most = form.maxWorkers;
-  if (!Number.isInteger(most) || most < 3 || most > 64) return null;
-  const sizes = sizesOf(defaultParts(most), most);
+  const init = { params: { path: { name: form.template } } };
+  const template = useGet("/v1/templates/{name}", init, { retry: false });
+  if (template.data === undefined || !Number.isInteger(most) || most < 3 || most > 64) return null;
+  const batch = Number(form.numbers.batch_size ?? "") || most;
+  const sizes = sizesOf(template.data.elastic_script === "" ? Math.min(defaultParts(most), batch) : most, most);
   const full = sizes.filter((size) => size.efficiency === 1).map((size) => size.workers);
   const least = sizes.reduce((worst, size) => (size.efficiency < worst.efficiency ? size : worst));
   return (

@@ -1,7 +1,8 @@
 import { Button } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { useNavigate, useParams } from "react-router";
+import { refetch } from "../../api/cache";
 import { downloadOf } from "../../api/client";
 import { useChange, useGet } from "../../api/queries";
 import { useMay, useOwns } from "../../app/session";
@@ -25,6 +26,12 @@ import { TrainingCharts } from "./TrainingCharts";
 import { pageOf, weightsOf } from "./TrainingsTable";
 
 const words = text.models.training;
+/** What is asked for while it goes on, and once more when it has ended. */
+const SHOWN: readonly string[] = [
+  "/v1/jobs/{job_id}",
+  "/v1/jobs/{job_id}/chart",
+  "/v1/models/{name}/trainings/{training}/insights",
+];
 
 /** A training: how far it is, how it goes, what its course suggests, and what it ran with. */
 export default function TrainingPage() {
@@ -38,6 +45,10 @@ export default function TrainingPage() {
   );
   const goesOn = training.data === undefined || isLive(training.data.state);
   if (goesOn !== live) setLive(goesOn);
+  useEffect(() => {
+    if (live) return;
+    refetch((path, { path: of }) => SHOWN.includes(path) && (of?.training === title || of?.job_id !== undefined));
+  }, [live, title]);
   const above = [
     { to: "/models", title: text.models.title },
     { to: `/models/${encodeURIComponent(model)}`, title: model },

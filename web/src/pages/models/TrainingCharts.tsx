@@ -49,39 +49,41 @@ export function TrainingCharts({ training, live }: { training: Training; live: b
       }
     >
       <Answer query={chart} rows={4} height={80}>
-        {({ series }) =>
-          series.length === 0 ? (
-            <Text c="dimmed">{words.noMetrics}</Text>
-          ) : (
-            <div className={classes.charts}>
-              {chartsOf(series.map((one) => one.name))
-                .slice(0, MOST_CHARTS)
-                .map((one) => (
-                  <Chart key={one.title} charted={one} series={series} over={over} log={log} />
-                ))}
-              <StepsOverTime series={series} />
-            </div>
-          )
-        }
+        {({ series }) => <Charts series={series} over={over} log={log} />}
       </Answer>
     </Panel>
   );
 }
 
-interface ChartProps {
-  charted: Charted;
+interface ChartsProps {
   series: readonly Schemas["Series"][];
   over: Over;
   log: boolean;
 }
 
+function Charts({ series, over, log }: ChartsProps) {
+  const charted = useMemo(() => chartsOf(series.map((one) => one.name)).slice(0, MOST_CHARTS), [series]);
+  if (series.length === 0) return <Text c="dimmed">{words.noMetrics}</Text>;
+  return (
+    <div className={classes.charts}>
+      {charted.map((one) => (
+        <Chart key={one.title} charted={one} series={series} over={over} log={log} />
+      ))}
+      <StepsOverTime series={series} />
+    </div>
+  );
+}
+
+interface ChartProps extends ChartsProps {
+  charted: Charted;
+}
+
 function Chart({ charted, series, over, log }: ChartProps) {
-  const of = charted.names.map((name) => series.find((one) => one.name === name)).filter((one) => one !== undefined);
   const { x, lines } = useMemo(() => {
+    const of = charted.names.map((name) => series.find((one) => one.name === name)).filter((one) => one !== undefined);
     const table = joined(of, over);
     return { x: table.x, lines: of.map((one, at) => ({ name: one.name, colour: at, values: table.values[at] ?? [] })) };
-    // biome-ignore lint/correctness/useExhaustiveDependencies: `of` is made anew of `series`
-  }, [series, over, charted.names.join()]);
+  }, [series, over, charted]);
   const canLog = lines.every((line) => line.values.every((value) => value === null || value > 0));
   return (
     <LineChart

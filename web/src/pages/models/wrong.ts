@@ -1,3 +1,4 @@
+import { type RefObject, useEffect, useRef } from "react";
 import { Refused } from "../../api/problem";
 
 /**
@@ -15,4 +16,13 @@ export function wrongOf(
   if (error.problems.length === 0) return { wrong, rest: error };
   const message = others.map((problem) => `${problem.field}: ${problem.message}`).join("; ");
   return { wrong, rest: new Refused(error.status, message, others) };
+}
+
+/** The form that this stands at shows the first of its fields that an error is about. */
+export function useFocusWrong(error: Refused | null): RefObject<HTMLFormElement | null> {
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (error !== null) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+  }, [error]);
+  return form;
 }

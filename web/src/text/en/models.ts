@@ -241,11 +241,8 @@ export const models = {
     workers: "Workers",
     ofMost: (now: string, most: string) => `${now} of at most ${most}`,
     mode: "Result",
-    modes: {
-      exact: "exact: the same bits for any number of workers",
-      statistical: "statistical",
-      fast: "fast",
-    } as Record<string, string>,
+    exact: "The same bits for any number of workers",
+    done: "Done",
     time: "Time",
     iterations: "Iterations",
     timeOf: (done: string, left: string) => `${done}, ${left} left`,
@@ -285,7 +282,7 @@ export const models = {
     removed: "Job removed",
     submitting: "Being submitted",
     trainWith: (number: string, value: string) => `Train with ${number} ${value}…`,
-    course: "Its course",
+    course: "Course",
     xNames: { step: "iteration", epoch: "epoch" } as Record<string, string>,
   },
   deploy: {
