@@ -11,7 +11,8 @@ export interface Line {
   name: string;
   /** The number of a workload's colour, or null for the first hues in order. */
   colour: number | null;
-  values: readonly (number | null)[];
+  /** null: no number; undefined: this line has nothing at that place, others have. */
+  values: readonly (number | null | undefined)[];
   /** Drawn thin and pale behind the others, such as what was smoothed. */
   faint?: boolean;
   dashed?: boolean;
@@ -47,7 +48,7 @@ export function LineChart(props: Props) {
   const options = (tokens: Tokens): PlotOptions => ({
     scales: { x: { time: over === "time" }, y: log ? { distr: 3 } : {} },
     axes: [
-      axis(tokens, over === "time" ? {} : { values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
+      axis(tokens, over === "time" ? {} : { size: 34, values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
       axis(tokens, {
         size: 64,
         values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : calls.current.write(tick))),
@@ -129,11 +130,11 @@ export function LineChart(props: Props) {
   );
 }
 
-/** The value at a place; where there is none, the newest before, as the line is drawn. */
+/** The value at a place; where the line has none, the newest before, as it is drawn. */
 function valueAt(values: Line["values"], index: number): number | null {
   for (let at = index; at >= 0; at -= 1) {
     const value = values[at];
-    if (value != null) return value;
+    if (value !== undefined) return value;
   }
   return null;
 }

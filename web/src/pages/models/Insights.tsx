@@ -37,7 +37,10 @@ export function Insights({ training, live }: { training: Training; live: boolean
                 variant="default"
                 onClick={() => setNumbers({ [hint.parameter ?? ""]: String(Number(hint.value?.toPrecision(3))) })}
               >
-                {words.trainWith(text.models.names[hint.parameter] ?? hint.parameter, measure(hint.value))}
+                {words.trainWith(
+                  (text.models.names[hint.parameter] ?? hint.parameter).toLowerCase(),
+                  measure(hint.value),
+                )}
               </Button>
             )}
           </Group>

@@ -253,12 +253,14 @@ function Newest({ model }: { model: Model }) {
                     {one.name}
                   </Link>
                   <TrainingState state={one.state} />
-                  <span className="num">{percent(shareOf(one.progress))}</span>
-                  <span className="num">
-                    <span className="dim">{words.columns.loss}</span> {measure(one.progress?.loss)}
-                  </span>
-                  <span className="num dim">
-                    <Age since={one.created_at} />
+                  <span className={classes.numbers}>
+                    <span className="num">{percent(shareOf(one.progress))}</span>
+                    <span className="num">
+                      <span className="dim">{words.columns.loss}</span> {measure(one.progress?.loss)}
+                    </span>
+                    <span className="num dim">
+                      <Age since={one.created_at} />
+                    </span>
                   </span>
                 </li>
               ))}

@@ -169,11 +169,17 @@ export function PlaceFields({ form, change, wrong, withoutWorkers = false }: Pla
   );
 }
 
-export function WorkerFields({ form, change, wrong }: Omit<FieldsProps, "tables">) {
+interface WorkersProps extends Omit<FieldsProps, "tables"> {
+  /** Whether one begins there. */
+  first?: boolean;
+}
+
+export function WorkerFields({ form, change, wrong, first = false }: WorkersProps) {
   return (
     <>
       <NumberInput
         label={form.engine === "distributed" ? words.trainDialog.processes : words.trainDialog.maxWorkers}
+        data-autofocus={first || undefined}
         min={1}
         max={4096}
         clampBehavior="none"

@@ -120,7 +120,7 @@ function Form({ model, tables, numbers, onClose }: FormProps) {
     <form ref={ref} onSubmit={submit} noValidate>
       <Stack gap="lg">
         <div className={classes.fields}>
-          <WorkerFields {...change} />
+          <WorkerFields {...change} first />
           <WeightsField model={model.name} value={weights} onChange={setWeights} error={wrong("weights")} />
           {weights === FILE && (
             <FileInput

@@ -32,7 +32,7 @@ test("series of other lengths stand over one axis", () => {
     x: [10, 20, 30],
     values: [
       [3, 2, 1],
-      [2.5, null, null],
+      [2.5, undefined, undefined],
     ],
   });
 });

@@ -41,8 +41,11 @@ function betterOf(name: string): Charted["better"] {
   return LOSS.test(name) ? "lower" : ACCURACY.test(name) ? "higher" : null;
 }
 
-/** Several series over one axis; a gap where one has no value. What falls on one place is its mean. */
-export function joined(series: readonly Series[], over: Over): { x: number[]; values: (number | null)[][] } {
+/** Several series over one axis; undefined where one has no point, null where that is no number. What falls on one place is its mean. */
+export function joined(
+  series: readonly Series[],
+  over: Over,
+): { x: number[]; values: (number | null | undefined)[][] } {
   const place = (bucket: Bucket) => (over === "time" ? bucket.at : over === "epoch" ? bucket.epoch : bucket.last_step);
   const tables = series.map((one) => {
     const sums = new Map<number, { total: number; count: number }>();
@@ -56,7 +59,7 @@ export function joined(series: readonly Series[], over: Over): { x: number[]; va
   const values = tables.map((table) =>
     x.map((at) => {
       const sum = table.get(at);
-      return sum === undefined || sum.count === 0 ? null : sum.total / sum.count;
+      return sum === undefined ? undefined : sum.count === 0 ? null : sum.total / sum.count;
     }),
   );
   return { x, values };
