@@ -16,7 +16,7 @@ import { Age, Time } from "../../components/Time";
 import { useAddress } from "../../components/useAddress";
 import { count, measure, percent } from "../../format/format";
 import { text } from "../../text";
-import { type Model, refetchModels, useTrainings } from "./lists";
+import { type Model, refetchModels, refetchModelsLater, useTrainings } from "./lists";
 import { ModelDialog } from "./ModelDialog";
 import { written } from "./model_form";
 import classes from "./models.module.css";
@@ -72,8 +72,8 @@ function Actions({ model }: { model: Model }) {
   const close = () => setOpen(null);
   const remove = useChange("delete", "/v1/models/{name}", {
     onSuccess: () => {
+      refetchModelsLater();
       navigate("/models");
-      refetchModels();
     },
   });
   if (!mayWrite) return null;

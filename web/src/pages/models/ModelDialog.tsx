@@ -159,12 +159,6 @@ function EditForm({ tables, model, onClose }: { tables: Tables; model: Model; on
   return (
     <form ref={ref} onSubmit={submit} noValidate>
       <Stack gap="lg">
-        {theirs !== null && (
-          <Alert color="yellow" variant="outline" role="alert">
-            {text.changed412}
-            <Theirs before={formOf(before)} theirs={formOf(theirs)} mine={form} />
-          </Alert>
-        )}
         <div className={classes.fields}>
           <EngineField form={form} change={setForm} wrong={wrong} engines={model.template_engines} />
           <DatasetField form={form} change={setForm} wrong={wrong} />
@@ -173,6 +167,12 @@ function EditForm({ tables, model, onClose }: { tables: Tables; model: Model; on
         <NumberFields form={form} change={setForm} wrong={wrong} tables={tables} />
         <PlaceFields form={form} change={setForm} wrong={wrong} />
         <ShareFields form={form} change={setForm} wrong={wrong} />
+        {theirs !== null && (
+          <Alert ref={showThis} color="yellow" variant="outline" role="alert">
+            {text.changed412}
+            <Theirs before={formOf(before)} theirs={formOf(theirs)} mine={form} />
+          </Alert>
+        )}
         {rest !== null && <Problem error={rest} />}
         <Buttons
           onClose={onClose}
@@ -187,6 +187,10 @@ function EditForm({ tables, model, onClose }: { tables: Tables; model: Model; on
 
 const OWN_FIELDS =
   /^(template|name|engine|dataset|max_workers|slots_per_worker|queue|priority|environment|shared_with|description|(hyperparameters|parameters)\..+)$/;
+
+export function showThis(element: HTMLElement | null): void {
+  element?.scrollIntoView({ block: "nearest" });
+}
 
 interface ButtonsProps {
   onClose: () => void;

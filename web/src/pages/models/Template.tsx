@@ -19,7 +19,7 @@ import { useAddress } from "../../components/useAddress";
 import { textOf, type Unpacked, unpack } from "../../files/untar";
 import { bytes, counted } from "../../format/format";
 import { text } from "../../text";
-import { refetchModels, type Template, useModels } from "./lists";
+import { refetchModelsLater, type Template, useModels } from "./lists";
 import { ModelDialog } from "./ModelDialog";
 import { written } from "./model_form";
 import classes from "./models.module.css";
@@ -71,8 +71,8 @@ function Actions({ template }: { template: Template }) {
   const params = { path: { name: template.name }, header: { "if-match": `"${template.revision}"` } };
   const remove = useChange("delete", "/v1/templates/{name}", {
     onSuccess: () => {
+      refetchModelsLater();
       navigate("/models/templates");
-      refetchModels();
     },
   });
   return (

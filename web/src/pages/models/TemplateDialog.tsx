@@ -26,7 +26,7 @@ import { tarGzOf } from "../../files/tar";
 import { percent } from "../../format/format";
 import { text } from "../../text";
 import { refetchModels, type Template } from "./lists";
-import { Buttons } from "./ModelDialog";
+import { Buttons, showThis } from "./ModelDialog";
 import classes from "./models.module.css";
 import {
   EMPTY,
@@ -108,11 +108,6 @@ function Form({ onClose, template }: { onClose: () => void; template: Template |
   return (
     <form ref={ref} onSubmit={submit} noValidate>
       <Stack gap="lg">
-        {newer !== null && (
-          <Alert color="yellow" variant="outline" role="alert">
-            {words.changed}
-          </Alert>
-        )}
         <FolderField
           label={words.folder}
           hint={template === undefined ? words.folderHint : words.keepFolder}
@@ -122,6 +117,11 @@ function Form({ onClose, template }: { onClose: () => void; template: Template |
         />
         <Fields form={form} change={setForm} wrong={wrong} folder={folder} named={template !== undefined} />
         <Parameters parameters={form.parameters} change={(parameters) => setForm({ ...form, parameters })} />
+        {newer !== null && (
+          <Alert ref={showThis} color="yellow" variant="outline" role="alert">
+            {words.changed}
+          </Alert>
+        )}
         {rest !== null && <Problem error={rest} />}
         {sent !== null && (
           <Text role="status" c="dimmed">

@@ -17,7 +17,7 @@ import { Time } from "../../components/Time";
 import { text } from "../../text";
 import { DeployDialog } from "./DeployDialog";
 import { Insights } from "./Insights";
-import { isLive, refetchModels, type Training } from "./lists";
+import { isLive, refetchModels, refetchModelsLater, type Training } from "./lists";
 import { numberFacts, parameterFacts, settingFacts } from "./Model";
 import classes from "./models.module.css";
 import { RunHeader } from "./RunHeader";
@@ -91,8 +91,8 @@ function Actions({ training, live }: { training: Training; live: boolean }) {
   });
   const forget = useChange("delete", "/v1/models/{name}/trainings/{training}", {
     onSuccess: () => {
+      refetchModelsLater();
       navigate(`/models/${encodeURIComponent(training.model)}`);
-      refetchModels();
     },
   });
   const title = `${training.model} › ${training.name}`;

@@ -84,7 +84,7 @@ function Chart({ charted, series, over, log }: ChartProps) {
     const table = joined(of, over);
     return { x: table.x, lines: of.map((one, at) => ({ name: one.name, colour: at, values: table.values[at] ?? [] })) };
   }, [series, over, charted]);
-  const canLog = lines.every((line) => line.values.every((value) => value === null || value > 0));
+  const canLog = lines.every((line) => line.values.every((value) => value == null || value > 0));
   return (
     <LineChart
       title={words.charts[charted.title] ?? charted.title}

@@ -1,6 +1,6 @@
 /** All templates, models and trainings that one sees, and what of them is shown. */
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
-import { refetch } from "../../api/cache";
+import { cache, refetch } from "../../api/cache";
 import { call, type Schemas } from "../../api/client";
 import type { Refused } from "../../api/problem";
 
@@ -79,7 +79,17 @@ export function isLive(state: string): boolean {
 
 /** Ask anew for everything of templates, models and trainings. */
 export function refetchModels(): void {
-  refetch((path) => /^\/v1\/(models|templates|trainings)/.test(path));
+  refetch(isOfModels);
+}
+
+/** The same after something was removed: what is shown now is not asked for, since that is what is gone. */
+export function refetchModelsLater(): void {
+  const predicate = ({ queryKey }: { queryKey: readonly unknown[] }) => isOfModels(String(queryKey[1]));
+  void cache.invalidateQueries({ predicate, refetchType: "none" });
+}
+
+function isOfModels(path: string): boolean {
+  return /^\/v1\/(models|templates|trainings)/.test(path);
 }
 
 /** The rows that have every word of a search somewhere. */
