@@ -21,9 +21,12 @@ def test_a_machine_shows_its_slots_and_is_drained_by_those_who_run_the_pool(serv
     (machine,) = server.http.get("/machines").json()["machines"]
     assert (machine["name"], machine["state"], machine["num_taken"], len(machine["slots"])) == ("local", "in use", 1, 4)
     assert [slot["job_name"] for slot in machine["slots"] if slot["taken"]] == ["digits"]
+    (holder,) = (holder for slot in machine["slots"] for holder in slot["holders"])
+    assert (holder["job_name"], holder["queue"], holder["colour"]) == ("digits", "default", 0)
     with server.client_of("ann") as ann, server.client_of("op", Role.OPERATOR) as operator:
         seen = ann.get("/machines/local").json()
         assert [slot["job_id"] for slot in seen["slots"] if slot["taken"]] == [None]
+        assert [slot["holders"] for slot in seen["slots"]] == [[], [], [], []]
         assert ann.patch("/machines/local", json={"drained": True}).status_code == 403
         drained = operator.patch("/machines/local", json={"drained": True}).json()
         assert (drained["state"], drained["drained_by"]) == ("draining", "op")

@@ -16,10 +16,25 @@ class MachinePatch(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlotHolder:
+    """A job that holds a slot, or a part of it."""
+
+    job_id: str
+    job_name: str
+    queue: str
+    colour: int
+    """Of its layer in charts."""
+    queue_colour: int
+    """Of its queue's layer in charts of queues."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSlot(SlotView):
     """A slot with its holder's name, as far as the holder may be seen."""
 
     job_name: str | None
+    holders: tuple[SlotHolder, ...]
+    """Who holds it, as far as they may be seen; of several each has a part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +50,10 @@ class MachineView:
     labels: Mapping[str, str]
     num_gpus: int
     num_cpus: int
+    walls: tuple[str, ...]
+    """What keeps people's code apart there, in words."""
+    missing_walls: tuple[str, ...]
+    """What does not, since that machine cannot do it."""
     num_taken: int
     """Slots that somebody holds, or a part of them."""
     slots: tuple[MachineSlot, ...]

@@ -2,23 +2,33 @@
 import { common } from "./en/common";
 import { datasets } from "./en/datasets";
 import { environments } from "./en/environments";
+import { events } from "./en/events";
 import { files } from "./en/files";
 import { logon } from "./en/logon";
+import { machines } from "./en/machines";
 import { models } from "./en/models";
+import { overview } from "./en/overview";
+import { queues } from "./en/queues";
 import { sharing } from "./en/sharing";
 import { slots } from "./en/slots";
 import { submission } from "./en/submission";
+import { usage } from "./en/usage";
 import { violation } from "./en/violation";
 
 export const text = {
   ...common,
   datasets,
   environments,
+  events,
   files,
   logon,
+  machines,
   models,
+  overview,
+  queues,
   sharing,
   slots,
   submission,
+  usage,
   violation,
 };

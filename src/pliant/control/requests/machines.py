@@ -7,21 +7,23 @@ drained: the scheduler sees 1 slot there, the fixed job's. The elastic job gives
 paused. The fixed job ends, and the machine is empty.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from pliant.api.machines import MachinePage, MachineSlot, MachineView
+from pliant.api.jobs import SlotView
+from pliant.api.machines import MachinePage, MachineSlot, MachineView, SlotHolder
 from pliant.api.view import fill
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.requests.queries import Queries
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound
 from pliant.core.event import EventKind
-from pliant.core.job import JobId, NodeId
+from pliant.core.job import Job, JobId, NodeId, TaskId
 from pliant.core.machine import MachineDrain
 from pliant.core.plan import NodeView
 from pliant.core.registry import Registry, iterate_nouns
 from pliant.policy.schedule.order import natural
+from pliant.policy.slot_chart import colours_of
 
 
 class Machines:
@@ -50,7 +52,7 @@ class Machines:
         One that is drained and not here has no slots.
         """
         pool = self._queries.cluster(visible)
-        slots = [fill(MachineSlot, slot, job_name=self._name_of(slot.job_id)) for slot in pool.slots]
+        slots = self._with_holders(pool.slots)
         drained = self._drained
         away = [NodeView(id=node_id, slots=()) for node_id in drained.keys() - {node.id for node in pool.nodes}]
         nodes = sorted((*pool.nodes, *away), key=lambda node: natural(node.id))
@@ -119,9 +121,31 @@ class Machines:
         self._ledger.dirty = True
         self._ledger.commit(draft)
 
-    def _name_of(self, job_id: str | None) -> str | None:
-        live = None if job_id is None else self._ledger.jobs().get(JobId(job_id))
-        return None if live is None else live.job.spec.name
+    def _with_holders(self, slots: Iterable[SlotView]) -> Sequence[MachineSlot]:
+        """Return slots with the jobs behind the tasks that they name."""
+        jobs = self._ledger.jobs()
+        jobs_of = {task.id: live.job for live in jobs.values() for task in live.running}
+        queue_colours = colours_of(sorted({job.queue for job in jobs_of.values()}))
+        found = []
+        for slot in slots:
+            live = None if slot.job_id is None else jobs.get(JobId(slot.job_id))
+            tasks = slot.sharers or (() if slot.task_id is None else (slot.task_id,))
+            holders = {job.id: job for task in tasks if (job := jobs_of.get(TaskId(task))) is not None}
+            found.append(
+                fill(
+                    MachineSlot,
+                    slot,
+                    job_name=None if live is None else live.job.spec.name,
+                    holders=tuple(_holder(job, queue_colours[job.queue]) for job in holders.values()),
+                )
+            )
+        return found
+
+
+def _holder(job: Job, queue_colour: int) -> SlotHolder:
+    return SlotHolder(
+        job_id=job.id, job_name=job.spec.name, queue=job.queue, colour=job.colour, queue_colour=queue_colour
+    )
 
 
 def _view(node: NodeView, drain: MachineDrain | None, slots: tuple[MachineSlot, ...]) -> MachineView:
@@ -134,6 +158,8 @@ def _view(node: NodeView, drain: MachineDrain | None, slots: tuple[MachineSlot, 
         labels=node.labels,
         num_gpus=node.num_gpus,
         num_cpus=node.num_cpus,
+        walls=node.walls,
+        missing_walls=node.missing_walls,
         num_taken=num_taken,
         slots=slots,
     )

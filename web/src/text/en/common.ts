@@ -6,6 +6,8 @@ export const common = {
   close: "Close",
   cancel: "Cancel",
   apply: "Apply",
+  edit: "Edit…",
+  remove: "Delete…",
   copy: "Copy",
   copied: "Copied",
   retry: "Try again",
@@ -74,7 +76,15 @@ export const common = {
   },
   changed412:
     "Somebody else has changed this meanwhile. Apply again to set what you have changed; the rest stays as they have it.",
-  table: { select: (name: string) => `Select ${name}`, selectAll: "Select all that are shown" },
+  stale: {
+    title: "Somebody else has changed it meanwhile",
+    hint: "Nothing was changed. This is what differs:",
+    theirs: "now",
+    mine: "yours",
+    takeTheirs: "Take what is there now",
+    takeMine: "Apply yours again",
+  },
+  table: { select: (name: string) => `Select ${name}`, selectAll: "Select all that are shown", columns: "Columns" },
   chart: { nothing: "No values yet" },
   palette: { nothing: "Nothing fits.", page: "page", command: "do", submit: "Submit a job" },
   keys: {
