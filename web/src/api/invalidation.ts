@@ -38,6 +38,13 @@ const NOUNS: Readonly<Record<string, string>> = {
   "search.changed": "/v1/searches",
   "algorithm.changed": "/v1/algorithms",
 };
+/** The trainings of models, which are jobs. */
+const TRAININGS: readonly string[] = [
+  "/v1/trainings",
+  "/v1/models/{name}",
+  "/v1/models/{name}/trainings",
+  "/v1/models/{name}/trainings/{training}",
+];
 /** Of a job; its series, logs and results are asked for by whoever shows them, as often as they want. */
 const OF_A_JOB: readonly string[] = ["/v1/jobs/{job_id}", "/v1/jobs/{job_id}/why"];
 
@@ -54,7 +61,7 @@ export function outdatedBy(event: ServerEvent): {
   const paths = new Set<string>();
   const job = event.job_id ?? null;
   if (job !== null) for (const path of OF_A_JOB) paths.add(path);
-  if (STATES.includes(event.kind)) for (const path of [...LISTS, ...POOL]) paths.add(path);
+  if (STATES.includes(event.kind)) for (const path of [...LISTS, ...POOL, ...TRAININGS]) paths.add(path);
   if (event.kind === "decision" || event.kind.startsWith("task.") || (event.kind as string) === "slots.changed") {
     for (const path of [...LISTS, ...POOL]) paths.add(path);
   }
@@ -63,6 +70,7 @@ export function outdatedBy(event: ServerEvent): {
   if (event.kind === "checkpoint.saved") paths.add("/v1/jobs/{job_id}/checkpoints");
   if (event.kind === "job.state" && ENDS.includes(String(event.data?.to))) paths.add("/v1/jobs/{job_id}/files");
   if (event.kind === "model.saved" || event.kind === "task.left") paths.add("/v1/jobs/{job_id}/files");
+  if (event.kind === "model.saved") for (const path of TRAININGS) paths.add(path);
   return { paths, under: NOUNS[event.kind] ?? null, job };
 }
 

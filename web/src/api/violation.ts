@@ -17,6 +17,8 @@ export interface Constraint {
   items?: Constraint;
   propertyNames?: Constraint;
   patternProperties?: Readonly<Record<string, Constraint>>;
+  /** Several things are possible; the server says which of them it is. */
+  anyOf?: readonly Constraint[];
 }
 
 /** What is wrong, in a sentence; null if nothing is. `form` says in words what a pattern asks for. */

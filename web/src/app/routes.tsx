@@ -21,6 +21,16 @@ export const routes: RouteObject[] = [
     errorElement: <Crashed />,
     children: [
       ...page(() => import("../pages/overview/Overview"), "/"),
+      ...page(
+        () => import("../pages/models/Models"),
+        "/models",
+        "/models/templates",
+        "/models/trainings",
+        "/models/weights",
+      ),
+      ...page(() => import("../pages/models/Template"), "/models/templates/:name"),
+      ...page(() => import("../pages/models/Model"), "/models/:name", "/models/:name/trainings"),
+      ...page(() => import("../pages/models/Training"), "/models/:name/trainings/:training"),
       ...page(() => import("../pages/queues/Queues"), "/queues"),
       ...page(() => import("../pages/queues/QueuePage"), "/queues/:name"),
       ...page(() => import("../pages/queues/GroupPage"), "/queues/groups/:name"),

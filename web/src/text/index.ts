@@ -11,6 +11,7 @@ import { jobs } from "./en/jobs";
 import { logon } from "./en/logon";
 import { machines } from "./en/machines";
 import { me } from "./en/me";
+import { models } from "./en/models";
 import { overview } from "./en/overview";
 import { people } from "./en/people";
 import { queues } from "./en/queues";
@@ -22,4 +23,4 @@ import { submission } from "./en/submission";
 import { usage } from "./en/usage";
 import { violation } from "./en/violation";
 
-export const text = { ...common, audit, datasets, endpoints, environments, events, files, job, jobs, logon, machines, me, overview, people, queues, searches, settings, sharing, slots, submission, usage, violation };
+export const text = { ...common, audit, datasets, endpoints, environments, events, files, job, jobs, logon, machines, me, models, overview, people, queues, searches, settings, sharing, slots, submission, usage, violation };

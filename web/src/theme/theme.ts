@@ -63,6 +63,7 @@ export const theme = createTheme({
       styles: { title: { fontSize: 16, lineHeight: "24px", fontWeight: 600 } },
     },
     Menu: { defaultProps: { withInitialFocusPlaceholder: false, transitionProps: { duration: 120 } } },
+    Drawer: { defaultProps: { closeButtonProps: { "aria-label": text.close } } },
   },
 });
 

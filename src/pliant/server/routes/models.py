@@ -8,8 +8,8 @@ from fastapi import Path, Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
+from pliant.api.hyperparameters import HyperparameterTables, hyperparameter_tables
 from pliant.api.models import (
-    HyperparameterTables,
     ModelPage,
     ModelPatch,
     ModelRequest,
@@ -17,7 +17,6 @@ from pliant.api.models import (
     TrainingPage,
     TrainingRequest,
     TrainingView,
-    hyperparameter_tables,
 )
 from pliant.catalog.models.training import Training
 from pliant.core.access import Permission

@@ -25,5 +25,5 @@ const USUAL: Typed = {
 
 export function commandLine(job: Schemas["Job"]): string {
   const typed = Object.entries(typedOfJob(job)).filter(([name, text]) => USUAL[name as FieldName] !== text);
-  return commandOf({ kind: "code", path: ".", script: null }, Object.fromEntries(typed));
+  return commandOf({ kind: "code", path: ".", script: null, base: {} }, Object.fromEntries(typed));
 }

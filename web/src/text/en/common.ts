@@ -69,6 +69,13 @@ export const common = {
     title: "This page has failed",
     hint: "That is a fault of the console, not of your jobs: they go on. Reloading usually helps.",
   },
+  folder: {
+    choose: "Choose…",
+    other: "Another…",
+    leftOut: (names: string) => `without ${names}`,
+  },
+  changed412:
+    "Somebody else has changed this meanwhile. Apply again to set what you have changed; the rest stays as they have it.",
   stale: {
     title: "Somebody else has changed it meanwhile",
     hint: "Nothing was changed. This is what differs:",
@@ -78,13 +85,6 @@ export const common = {
     takeMine: "Apply yours again",
   },
   table: { select: (name: string) => `Select ${name}`, selectAll: "Select all that are shown", columns: "Columns" },
-  folder: {
-    choose: "Choose…",
-    other: "Another…",
-    leftOut: (names: string) => `without ${names}`,
-  },
-  changed412:
-    "Somebody else has changed this meanwhile. What they set is beside your values; apply again to overwrite it.",
   chart: { nothing: "No values yet" },
   palette: {
     nothing: "Nothing fits.",
