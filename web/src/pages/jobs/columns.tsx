@@ -30,7 +30,7 @@ export const COLUMNS: readonly Column<JobRow>[] = [
   {
     id: "name",
     header: title.name,
-    size: 150,
+    size: 144,
     meta: { sort: "name", grow: true },
     cell: ({ row }) => <span title={row.original.name}>{row.original.name}</span>,
   },
@@ -61,7 +61,7 @@ export const COLUMNS: readonly Column<JobRow>[] = [
         <ProgressBar fraction={row.original.progress.fraction} label={`${title.progress} ${row.original.id}`} />
       ),
   },
-  { id: "next", header: title.next, size: 150, cell: ({ row }) => nextOf(row.original) },
+  { id: "next", header: title.next, size: 140, cell: ({ row }) => nextOf(row.original) },
   {
     id: "queue",
     header: title.queue,
@@ -86,7 +86,7 @@ export const COLUMNS: readonly Column<JobRow>[] = [
   {
     id: "age",
     header: title.age,
-    size: 60,
+    size: 76,
     meta: { numeric: true },
     cell: ({ row }) => <Age since={row.original.submitted_at} />,
   },
