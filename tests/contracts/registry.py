@@ -133,6 +133,15 @@ class RegistryContract:
         assert (found("y_d"), found("%"), found("_"), found("/")) == (["my_digits"], ["100%"], ["my_digits"], [])
         assert found("digits", owner="ada", after="Digits", limit=1) == ["my_digits"]
 
+    def test_the_newest_come_first_and_in_pages(self, registry: Registry) -> None:
+        for at, name in ((1.0, "b"), (3.0, "a"), (2.0, "c"), (2.0, "d")):
+            registry.add(Thing(name=name), at=at)
+        registry.replace(Thing(name="b", size=1), at=9.0)
+        registry.add(Other(name="x"), at=5.0)
+        found = registry.newest(Thing, before=None, limit=2)
+        assert [kept.noun.name for kept in found] == ["a", "d"]
+        assert [kept.noun.name for kept in registry.newest(Thing, before=(2.0, "d"), limit=9)] == ["c", "b"]
+
     def test_of_many_who_change_at_once_one_wins_each_revision(self, registry: Registry) -> None:
         registry.add(Thing(name="one", size=0), at=0.0)
         won: list[int] = []

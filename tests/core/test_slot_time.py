@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from pliant.core.event import Usage
 from pliant.core.job import JobId
-from pliant.core.slot_time import SlotTime, add_up, integrate
+from pliant.core.slot_time import SlotTime, UsageKey, add_up, integrate
+
+KEYS: tuple[UsageKey, ...] = ("user", "queue", "job")
 
 
 def point(at: float, num_slots: int, job_id: str = "job-1") -> Usage:
@@ -38,8 +40,8 @@ def test_no_sum_loses_anything(used: list[tuple[str, str, float]]) -> None:
         SlotTime(job_id=JobId(f"job-{n}"), name="x", owner=owner, queue=queue, slot_seconds=seconds)
         for n, (owner, queue, seconds) in enumerate(used)
     ]
-    for key in ("user", "queue", "job"):
-        sums = add_up(times, key)  # type: ignore[arg-type]
+    for key in KEYS:
+        sums = add_up(times, key)
         assert sum(one.slot_seconds for one in sums) == pytest.approx(sum(one.slot_seconds for one in times))
         assert sum(one.num_jobs for one in sums) == len(times)
         assert sum(one.share for one in sums) == pytest.approx(1.0 if times else 0.0)

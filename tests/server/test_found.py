@@ -18,8 +18,8 @@ def server(module_server: Served) -> Served:
     return module_server
 
 
-def found(client: httpx.Client, text: str, **more: object) -> list[tuple[str, str]]:
-    answer = client.get("/search", params={"q": text, **more})  # type: ignore[arg-type]
+def found(client: httpx.Client, text: str, **more: int) -> list[tuple[str, str]]:
+    answer = client.get("/search", params={"q": text, **more})
     assert answer.status_code == 200, answer.text
     return [(one["kind"], one["id"]) for one in answer.json()["found"]]
 

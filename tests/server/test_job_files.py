@@ -173,6 +173,10 @@ def test_series_are_listed_with_their_ends(server: Served) -> None:
         ("Accuracy", 1, 3, None),
         ("loss", 69, 69, 6.9),
     ]
+    server.store.write(Writes(metrics=(a_metric(70, value=math.inf),)))
+    assert server.http.get("/jobs/job-1/series?after=Accuracy").json()["series"][0]["value"] is None
+    server.store.write(Writes(metrics=(a_metric(70, value=6.9),)))
+    answer = server.http.get("/jobs/job-1/series").json()
     first = server.http.get("/jobs/job-1/series", params={"limit": 1}).json()
     assert first["next"] == "Accuracy"
     assert server.http.get("/jobs/job-1/series", params={"after": first["next"]}).json()["series"] == [

@@ -56,8 +56,10 @@ class People:
         return response
 
     def url(self, path: str, job_id: str | None = None) -> str:
-        names = {"job_id": job_id or self.job, "task_id": self.task, "stream": "stdout"}
-        return path.removeprefix("/v1").format(**names)
+        file = self.log.relative_to(self.log.parents[2]).as_posix()
+        names = {"job_id": job_id or self.job, "task_id": self.task, "stream": "stdout", "path": file}
+        asked = "?text=one" if path.endswith("/find") else ""
+        return path.removeprefix("/v1").replace(":path}", "}").format(**names) + asked
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
+class PlacedLine:
     """A line of a log."""
 
     offset: int
@@ -19,7 +19,7 @@ class LogLine:
 class LogLines:
     """Lines that follow each other."""
 
-    lines: tuple[LogLine, ...]
+    lines: tuple[PlacedLine, ...]
     start: int
     """The byte at which the first begins; 0: nothing is before it."""
     end: int
@@ -32,7 +32,7 @@ class LogLines:
 class FoundLines:
     """Lines that hold a text."""
 
-    lines: tuple[LogLine, ...]
+    lines: tuple[PlacedLine, ...]
     next: int | None
     """The byte to go on at; null: the log has been looked through to its end."""
     end: int

@@ -205,6 +205,14 @@ class TrainingPage:
     next: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestTrainings:
+    """Trainings of all models, the newest first; ask again with `before=next`."""
+
+    trainings: tuple[TrainingView, ...]
+    next: str | None
+
+
 NumberKind = Literal["int", "float", "bool", "text", "ints", "floats"]
 _KINDS: Mapping[Any, NumberKind] = {int: "int", float: "float", bool: "bool", str: "text"}
 _LISTS: Mapping[str, NumberKind] = {"lr_milestones": "ints", "lr_values": "floats"}

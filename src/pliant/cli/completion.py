@@ -51,6 +51,7 @@ _NAMES: Final[Mapping[str, Callable[[Any], Iterable[tuple[str, str]]]]] = Mappin
             (one.id, f"{one.spec.name} ({one.state.value})") for one in client.jobs(limit=_NUM_JOBS).jobs
         ),
         "job or array": lambda client: _jobs_and_arrays(client),
+        "machine": lambda client: ((one.name, one.state) for one in client.machines.list()),
         "model": lambda client: ((one.name, one.settings.description) for one in client.models.list().models),
         "queue": lambda client: ((one.queue.name, one.queue.policy.value) for one in client.queues.list()),
         "job or search": lambda client: _jobs_and_searches(client),

@@ -15,8 +15,10 @@ from pliant.client.nouns.datasets import DatasetClient
 from pliant.client.nouns.endpoints import EndpointClient
 from pliant.client.nouns.environments import EnvironmentClient
 from pliant.client.nouns.jobs import JobHandle
+from pliant.client.nouns.machines import MachineClient
 from pliant.client.nouns.models import ModelClient, TemplateClient
 from pliant.client.nouns.people import PeopleClient
+from pliant.client.nouns.previews import PreviewClient
 from pliant.client.nouns.queues import GroupClient, QueueClient
 from pliant.client.nouns.searches import SearchClient, SearchHandle
 
@@ -34,7 +36,9 @@ PARTS: Final[dict[str, type]] = {
     "client.models": ModelClient,
     "client.queues": QueueClient,
     "client.groups": GroupClient,
+    "client.machines": MachineClient,
     "client.searches": SearchClient,
+    "client.previews": PreviewClient,
     "client.people": PeopleClient,
 }
 

@@ -65,6 +65,8 @@ class EventKind(StrEnum):
     colour, search and endpoint if it is of one."""
     QUEUE_CHANGED = "queue.changed"
     """A queue or a resource group was made, changed or removed by a person. data: name, who."""
+    MACHINE_CHANGED = "machine.changed"
+    """A machine was drained or returned by a person. data: name, who."""
     WARNING = "warning"
 
 

@@ -91,6 +91,10 @@ class Registry(Protocol):
         """
         ...
 
+    def newest(self, kind: type[N], *, before: tuple[float, str] | None, limit: int) -> Sequence[Kept[N]]:
+        """Return nouns, the last added first; `before` is when the last of the page before was added, and its name."""
+        ...
+
     def add(self, noun: N, *, at: float) -> Kept[N]:
         """Keep a new noun.
 

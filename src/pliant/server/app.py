@@ -46,6 +46,7 @@ from pliant.server.routes import (
     job_files,
     jobs,
     logs,
+    machines,
     models,
     monitoring,
     people,
@@ -58,6 +59,7 @@ from pliant.server.routes import (
     shares,
     slots,
     templates,
+    trainings,
     tunnels,
     upkeep,
     usage,
@@ -93,6 +95,37 @@ _TAGS = [
     {"name": "people", "description": "Logging on, users, personal tokens, and who did what."},
     {"name": "server", "description": "The server itself."},
 ]
+
+_OWN = (
+    bulk,
+    jobs,
+    job_files,
+    usage,
+    found,
+    arrays,
+    shares,
+    tunnels,
+    datasets,
+    logs,
+    events,
+    pool,
+    slots,
+    queues,
+    machines,
+    searches,
+    algorithms,
+    templates,
+    models,
+    trainings,
+    endpoints,
+    predictions,
+    environments,
+    upkeep,
+    sessions,
+    people,
+    audit,
+)
+"""The rooms of our own routes, in the order in which their paths are tried."""
 
 
 class _Application(FastAPI):
@@ -153,35 +186,8 @@ def make_routes(*others: OtherApi) -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    own = (
-        bulk,
-        jobs,
-        job_files,
-        usage,
-        found,
-        arrays,
-        shares,
-        tunnels,
-        datasets,
-        logs,
-        events,
-        pool,
-        slots,
-        queues,
-        searches,
-        algorithms,
-        templates,
-        models,
-        endpoints,
-        predictions,
-        environments,
-        upkeep,
-        sessions,
-        people,
-        audit,
-    )
     every = (
-        [room.routes for room in own]
+        [room.routes for room in _OWN]
         + [previews.routes, previews.pool_routes]
         + [pool.health_routes, monitoring.routes]
         + [routes for other in others for routes in other.routes]

@@ -19,6 +19,7 @@ from pliant.control.upkeep.backup import Backup
 from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.ports import Clock
 from pliant.core.registry import AuditLog, Registry
+from pliant.core.server_option import ServerFacts
 from pliant.people.people import People
 from pliant.server.endpoint_requests import EndpointRequests
 from pliant.server.event_signal import EventSignal
@@ -68,6 +69,8 @@ class Context:
     """None: this server keeps none."""
     algorithms: AlgorithmRequests | None = None
     """None: nobody can install any."""
+    facts: ServerFacts | None = None
+    """What this server was started with; None: nobody says."""
 
 
 def context_of(connection: HTTPConnection) -> Context:

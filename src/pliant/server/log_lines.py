@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-from pliant.api.logs import FoundLines, LogLine, LogLines
+from pliant.api.logs import FoundLines, LogLines, PlacedLine
 from pliant.files.untrusted.gaps import Piece, pieces
 from pliant.files.untrusted.opening import OpenFile, open_file
 from pliant.files.untrusted.path import UntrustedPath
@@ -70,7 +70,7 @@ def lines_from(path: UntrustedPath, offset: int, num_lines: int) -> LogLines:
 
 def find_lines(path: UntrustedPath, text: str, offset: int, limit: int) -> FoundLines:
     """Return lines that hold a text, from a byte on at which a line begins."""
-    found: list[LogLine] = []
+    found: list[PlacedLine] = []
     at = offset
     with suppress(OSError), open_file(path) as file:
         wanted = text.casefold()
@@ -127,20 +127,20 @@ def _page(text: bytes, start: int, file: OpenFile) -> LogLines:
     at = start
     for line in _split(text):
         shown = line.removesuffix(b"\n").decode("utf-8", "replace")
-        lines.append(LogLine(offset=at, text=shown[:MAX_SHOWN], is_cut=len(shown) > MAX_SHOWN))
+        lines.append(PlacedLine(offset=at, text=shown[:MAX_SHOWN], is_cut=len(shown) > MAX_SHOWN))
         at += len(line)
     return LogLines(lines=tuple(lines), start=start, end=at, num_bytes=file.num_bytes)
 
 
 def _gap(gap: Piece, file: OpenFile) -> LogLines:
-    line = LogLine(offset=gap.start, text=gap.line.decode().strip())
+    line = PlacedLine(offset=gap.start, text=gap.line.decode().strip())
     return LogLines(lines=(line,), start=gap.start, end=gap.end, num_bytes=file.num_bytes)
 
 
-def _found(offset: int, line: str, wanted: str) -> LogLine:
+def _found(offset: int, line: str, wanted: str) -> PlacedLine:
     """Return a line that holds a text; of a very long one what is around it."""
     shown = line.rstrip("\r\n")
     if len(shown) <= MAX_FOUND_SHOWN:
-        return LogLine(offset=offset, text=shown)
+        return PlacedLine(offset=offset, text=shown)
     begin = max(0, shown.casefold().find(wanted) - _AROUND)
-    return LogLine(offset=offset, text=shown[begin : begin + MAX_FOUND_SHOWN], is_cut=True)
+    return PlacedLine(offset=offset, text=shown[begin : begin + MAX_FOUND_SHOWN], is_cut=True)

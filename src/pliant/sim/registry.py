@@ -30,6 +30,14 @@ class MemoryRegistry:
         fitting = (kept for kept in found if part.casefold() in kept.noun.name.casefold())
         return tuple(kept for kept in fitting if owner in (None, kept.noun.owner))[:limit]
 
+    def newest(self, kind: type[N], *, before: tuple[float, str] | None, limit: int) -> Sequence[Kept[N]]:
+        """Return nouns, the last added first."""
+        with self._lock:
+            found = [kept for (kept_kind, _), kept in self._kept.items() if kept_kind == kind.KIND]
+        order = sorted(((kept.created_at, kept.noun.name) for kept in found), reverse=True)
+        by_name = {kept.noun.name: kept for kept in found}
+        return tuple(by_name[name] for at, name in order if before is None or (at, name) < before)[:limit]
+
     def add(self, noun: N, *, at: float) -> Kept[N]:
         """Keep a new noun.
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, RowMapping, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, RowMapping, and_, delete, func, insert, or_, select, update
 
 from pliant.core.errors import Conflict, NotFound, Stale
 from pliant.core.registry import NAMED_BY_PEOPLE, AuditEntry, Kept, N
@@ -46,6 +46,15 @@ class SqlRegistry:
             query = query.where(NOUNS.c.owner == owner)
         if part:
             query = query.where(NOUNS.c.name.icontains(part, autoescape=True))
+        with read_transaction(self._engine) as connection:
+            return tuple(_kept_of(kind, row) for row in connection.execute(query).mappings())
+
+    def newest(self, kind: type[N], *, before: tuple[float, str] | None, limit: int) -> Sequence[Kept[N]]:
+        """Return nouns, the last added first."""
+        name, at = bytewise(self._engine, NOUNS.c.name), NOUNS.c.created_at
+        query = select(NOUNS).where(NOUNS.c.kind == kind.KIND).order_by(at.desc(), name.desc()).limit(limit)
+        if before is not None:
+            query = query.where(or_(at < before[0], and_(at == before[0], name < before[1])))
         with read_transaction(self._engine) as connection:
             return tuple(_kept_of(kind, row) for row in connection.execute(query).mappings())
 

@@ -11,7 +11,7 @@ from tests.catalog.datasets.test_formats import batches
 
 from pliant.catalog.datasets.formats.preview import make_preview
 from pliant.catalog.datasets.messages import PREVIEW
-from pliant.catalog.datasets.previews import DATASET_PREVIEW, Previews
+from pliant.catalog.datasets.previews import DATASET_PREVIEW, DatasetPreviews
 from pliant.core.preview import MAX_CELL, MAX_COLUMNS, MAX_IMAGES, MAX_ROWS, DatasetPreview, PreviewPart, Thumbnail
 
 
@@ -87,9 +87,9 @@ def test_what_is_broken_or_named_strangely_stops_nothing(tmp_path: Path) -> None
 
 
 @pytest.fixture
-def previews(tmp_path: Path) -> Previews:
+def previews(tmp_path: Path) -> DatasetPreviews:
     (tmp_path / "work").mkdir()
-    return Previews(tmp_path)
+    return DatasetPreviews(tmp_path)
 
 
 def left(tmp_path: Path, png: bytes) -> DatasetPreview:
@@ -99,7 +99,7 @@ def left(tmp_path: Path, png: bytes) -> DatasetPreview:
     return made
 
 
-def test_a_preview_is_kept_until_it_is_discarded(previews: Previews, tmp_path: Path) -> None:
+def test_a_preview_is_kept_until_it_is_discarded(previews: DatasetPreviews, tmp_path: Path) -> None:
     made = left(tmp_path, b"\x89PNG\r\n\x1a\n rest")
     previews.keep("one", tmp_path / "work")
     assert previews.get("one") == made
@@ -109,7 +109,7 @@ def test_a_preview_is_kept_until_it_is_discarded(previews: Previews, tmp_path: P
 
 
 @pytest.mark.parametrize("how", ["no picture", "link", "too long", "no JSON", "missing"])
-def test_what_an_import_that_was_misled_leaves_is_not_kept(previews: Previews, tmp_path: Path, how: str) -> None:
+def test_what_an_import_that_was_misled_leaves_is_not_kept(previews: DatasetPreviews, tmp_path: Path, how: str) -> None:
     left(tmp_path, b"\x89PNG\r\n\x1a\n rest")
     previews.keep("one", tmp_path / "work")
     place = tmp_path / "work" / PREVIEW

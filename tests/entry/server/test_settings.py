@@ -1,8 +1,11 @@
 """What the server is told on its command line."""
 
+from pathlib import Path
+
 import pytest
 
 from pliant.core.errors import InvalidInput
+from pliant.core.server_option import ServerOption
 from pliant.entry.server.settings import DEFAULT_LEASE_S, read_settings
 
 
@@ -48,3 +51,20 @@ def test_labels_are_names_with_values() -> None:
 def test_what_is_no_label_is_refused(labels: list[str]) -> None:
     with pytest.raises(InvalidInput, match="--label"):
         read_settings([f"--label={label}" for label in labels], {})
+
+
+def test_every_option_is_shown_with_its_value_and_where_it_came_from(tmp_path: Path) -> None:
+    argv = ["--slots=8", "--policy=fairshare", "--label=kind=gpu", "--label=rack=", "--tls-key=/k", "--tls-cert=/c"]
+    env = {"PLIANT_HOME": str(tmp_path), "PLIANT_DATABASE": "postgresql://ann:hunter2@db/pliant?password=hunter3"}
+    options = {one.name: one for one in read_settings(argv, env).options}
+    assert options["--slots"] == ServerOption(name="--slots", value="8", source="option")
+    assert options["--label"] == ServerOption(name="--label", value="kind=gpu,rack=", source="option")
+    assert options["--policy"].source == "default", "it was given, and says nothing new"
+    assert options["--home"] == ServerOption(name="--home", value=str(tmp_path), source="environment")
+    assert options["--database"] == ServerOption(
+        name="--database", value="postgresql://ann@db/pliant", source="environment"
+    )
+    assert options["--tls-key"].value == "(hidden)"
+    assert options["--standby"] == ServerOption(name="--standby", value="", source="default")
+    assert "hunter" not in repr(options)
+    assert not {"--login-fd", "--reset-admin"} & options.keys()

@@ -25,6 +25,8 @@ const POOL: readonly string[] = [
   "/v1/queues/{name}",
   "/v1/machines",
   "/v1/resource-groups",
+  "/v1/resource-groups/{name}",
+  "/v1/queues/{name}/preview",
 ];
 /** Kinds `noun.changed`, and the routes that show the noun. */
 const NOUNS: Readonly<Record<string, string>> = {
@@ -52,7 +54,7 @@ export function outdatedBy(event: ServerEvent): {
   if (event.kind === "decision" || event.kind.startsWith("task.") || (event.kind as string) === "slots.changed") {
     for (const path of [...LISTS, ...POOL]) paths.add(path);
   }
-  if (event.kind === "queue.changed") for (const path of POOL) paths.add(path);
+  if (event.kind === "queue.changed" || event.kind === "machine.changed") for (const path of POOL) paths.add(path);
   if (event.kind === "epoch.finished" || event.kind === "checkpoint.saved") paths.add("/v1/jobs/rows");
   if (event.kind === "checkpoint.saved") paths.add("/v1/jobs/{job_id}/checkpoints");
   return { paths, under: NOUNS[event.kind] ?? null, job };

@@ -34,6 +34,23 @@ export function keyOf<P extends PathOf<"get">>(path: P, init: InitOf<P, "get">):
   return ["get", path, init ?? {}];
 }
 
+/** What a change would come to, from a route that changes nothing; asked again when `init` changes, or the pool does. */
+export function usePreview<P extends PathOf<"post">>(
+  path: P,
+  init: InitOf<P, "post">,
+  { enabled = true }: { enabled?: boolean } = {},
+): UseQueryResult<AnswerOf<P, "post">, Refused> {
+  return useQuery<AnswerOf<P, "post">, Refused>({
+    queryKey: ["post", path, init ?? {}],
+    queryFn: ({ signal }) => call("post", path, init, signal),
+    placeholderData: (before: AnswerOf<P, "post"> | undefined) => before,
+    staleTime: 0,
+    gcTime: 10_000,
+    retry: false,
+    enabled,
+  } as Parameters<typeof useQuery<AnswerOf<P, "post">, Refused>>[0]);
+}
+
 interface ChangeOptions<A, I> {
   onSuccess?: (answer: A, init: I) => void;
   onError?: (error: Refused) => void;

@@ -44,7 +44,6 @@ export function DropFiles({ label, chosen, onChoose, ignoring = false, error, hi
     if (!disabled && state === "") setState("over");
   };
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the buttons inside do the same
     <section
       aria-label={label}
       className={classes.drop}

@@ -19,7 +19,10 @@ test("a folder is the root of its files' names, and what is never sent is left o
 });
 
 test("a folder's own file says what else is left out", async () => {
-  const chosen = await gather(given(["p/.pliantignore", "# data\n*.pt\nruns/\n"], "p/a.py", "p/a.pt", "p/runs/1"), true);
+  const chosen = await gather(
+    given(["p/.pliantignore", "# data\n*.pt\nruns/\n"], "p/a.py", "p/a.pt", "p/runs/1"),
+    true,
+  );
   expect(chosen?.files.map((file) => file.name)).toEqual([".pliantignore", "a.py"]);
   expect(chosen?.leftOut).toEqual(["a.pt", "runs/"]);
 });

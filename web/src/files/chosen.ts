@@ -24,7 +24,11 @@ export interface Chosen {
 /** Put together what was chosen. A folder that holds all of it is no part of the names. */
 export async function gather(given: readonly ChosenFile[], ignoring: boolean): Promise<Chosen | null> {
   const root = rootOf(given);
-  const named = given.map(({ path, file }) => ({ name: cleanName(root ? path.slice(root.length + 1) : path), file, path }));
+  const named = given.map(({ path, file }) => ({
+    name: cleanName(root ? path.slice(root.length + 1) : path),
+    file,
+    path,
+  }));
   const patterns = ignoring ? await patternsOf(named.find(({ name }) => name === IGNORE_FILE)?.file) : new Patterns([]);
   const leftOut = new Set<string>();
   const files: (TarFile & { content: File })[] = [];

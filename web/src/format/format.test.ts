@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { age, bytes, count, counted, duration, isoTime, measure, percent, time } from "./format";
+import { age, bytes, count, counted, duration, isoTime, measure, percent, slotHours, time } from "./format";
 
 const plain = (text: string): string => text.replaceAll("\u202f", " ");
 
@@ -54,6 +54,11 @@ test("what is not there is a dash, and nothing is nothing", () => {
     Array(6).fill("–"),
   );
   expect(plain(percent(0))).toBe("0 %");
+});
+
+test("slot-hours stand below each other", () => {
+  expect([0, 30, 45_000, 4_464_000].map(slotHours)).toEqual(["0.00", "< 0.01", "12.50", "1,240.00"]);
+  expect(slotHours(null)).toBe("–");
 });
 
 test("an age has one unit", () => {

@@ -3,6 +3,7 @@
 const NARROW = " ";
 export const NONE = "–";
 
+const twoDigits = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 /** A count: `10,000`. */
@@ -76,6 +77,13 @@ export function age(seconds: number | null | undefined): string {
   if (size < 3600) return `${Math.floor(size / 60)}${NARROW}min`;
   if (size < 86_400) return `${Math.floor(size / 3600)}${NARROW}h`;
   return `${Math.floor(size / 86_400)}${NARROW}d`;
+}
+
+/** Slot-seconds as slot-hours, with two digits so that they stand below each other: `12.50`, `1,240.00`; `< 0.01`. */
+export function slotHours(seconds: number | null | undefined): string {
+  if (seconds == null || !Number.isFinite(seconds)) return NONE;
+  const hours = seconds / 3600;
+  return hours > 0 && hours < 0.01 ? "< 0.01" : twoDigits.format(hours);
 }
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });

@@ -45,7 +45,10 @@ export const theme = createTheme({
     Textarea: { defaultProps: { size: "xs" } },
     SegmentedControl: { defaultProps: { size: "xs" } },
     Tooltip: { defaultProps: { openDelay: 300, multiline: true, maw: 360, withArrow: true } },
-    Modal: { defaultProps: { centered: true, transitionProps: { duration: 120 } } },
+    Modal: {
+      defaultProps: { centered: true, transitionProps: { duration: 120 } },
+      styles: { title: { fontSize: 16, lineHeight: "24px", fontWeight: 600 } },
+    },
     Menu: { defaultProps: { transitionProps: { duration: 120 } } },
   },
 });

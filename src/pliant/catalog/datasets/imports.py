@@ -32,7 +32,7 @@ from pliant.catalog.datasets.messages import (
     ImportSpec,
     ProgressReport,
 )
-from pliant.catalog.datasets.previews import Previews
+from pliant.catalog.datasets.previews import DatasetPreviews
 from pliant.catalog.datasets.uploads import Uploads
 from pliant.core.dataset import DATASET_LIFECYCLE, Dataset, DatasetEvent, DatasetState, ImportProgress
 from pliant.core.errors import NotFound, PliantError, Stale
@@ -82,7 +82,7 @@ class Imports:
         self._uploads = uploads
         self._settings = settings
         self._now = now
-        self.previews = Previews(settings.folder)
+        self.previews = DatasetPreviews(settings.folder)
         self._progress: dict[str, ImportProgress] = {}
         self._children = ChildQueue(settings.max_running, "pliant-import")
         self._cleaner = ThreadPoolExecutor(1, thread_name_prefix="pliant-clean-up")

@@ -29,7 +29,7 @@ _NEW: Final = ".new-preview-"
 _UNKNOWN: Final = "it was imported by an earlier version, which kept none; import it again to see it"
 
 
-class Previews:
+class DatasetPreviews:
     """The previews of the data sets in a folder."""
 
     def __init__(self, folder: Path) -> None:

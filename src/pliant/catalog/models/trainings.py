@@ -27,6 +27,7 @@ from pliant.files.untrusted.opening import OpenFile, hollowness, is_file, take_f
 from pliant.files.untrusted.path import UntrustedPath
 
 _PREFIX: Final = "training-"
+_PAGE: Final = 200
 
 
 class Trainings:
@@ -66,6 +67,29 @@ class Trainings:
         if not (page or shared or after):
             self._models.get(caller, model)
         return page, None if last is None else page[-1].noun.title
+
+    def newest(
+        self, caller: Principal, before: tuple[float, str] | None, limit: int
+    ) -> tuple[tuple[Kept[Training], ...], tuple[float, str] | None]:
+        """Return trainings of all models that somebody sees, the newest first, and where the next page begins.
+
+        Args:
+            caller: who asks.
+            before: what was returned with the page before; None: the first page.
+            limit: so many at most.
+        """
+        page: list[Kept[Training]] = []
+        shared: dict[str, bool] = {}
+        while found := self._registry.newest(Training, before=before, limit=_PAGE):
+            for kept in found:
+                before = kept.created_at, kept.noun.name
+                model = kept.noun.model
+                if not caller.sees(kept.noun.owner) and not shared.setdefault(model, self._sees_model(caller, model)):
+                    continue
+                page.append(kept)
+                if len(page) == limit:
+                    return tuple(page), before
+        return tuple(page), None
 
     def get(self, caller: Principal, model: str, title: str) -> Kept[Training]:
         """Return a training.

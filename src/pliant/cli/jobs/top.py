@@ -34,6 +34,7 @@ _SHOWN: Final = frozenset(
         EventKind.TASK_LOST,
         EventKind.CLAIM_WEAKENED,
         EventKind.QUEUE_CHANGED,
+        EventKind.MACHINE_CHANGED,
         EventKind.WARNING,
     }
 )

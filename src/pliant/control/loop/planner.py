@@ -1,10 +1,10 @@
 """When the scheduler is asked: if anything changed that it sees, or when it asked to be woken."""
 
-from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.loop.arrays import held_back, note_held
 from pliant.control.loop.gate import PreparationCheck
 from pliant.control.loop.scheduling import apply_plan, observe, snapshot
+from pliant.control.requests.machines import Machines
 from pliant.control.requests.queues import Queues
 from pliant.control.requests.standing import JobStanding
 from pliant.core.plan import NodeView, Policy
@@ -17,24 +17,24 @@ class Planner:
 
     def __init__(
         self,
-        *,
         ledger: Ledger,
         cluster: Cluster,
-        kinds: Kinds,
         policy: Policy,
         preparations: PreparationCheck,
         queues: Queues,
         standing: JobStanding,
+        machines: Machines,
     ) -> None:
         self.wake_at: float | None = None
         """When the decision may change though nothing happens."""
         self._ledger = ledger
         self._cluster = cluster
-        self._kinds = kinds
+        self._kinds = ledger.kinds
         self._policy = policy
         self._preparations = preparations
         self._queues = queues
         self._standing = standing
+        self._machines = machines
         self._nodes: tuple[NodeView, ...] = ()
 
     def plan(self, now: float) -> None:
@@ -50,7 +50,7 @@ class Planner:
         queues = self._queues.views(observed.nodes)
         jobs = tuple(self._ledger.jobs().values())
         held = held_back(jobs)
-        seen = snapshot(jobs, self._kinds, observed, queues, held)
+        seen = snapshot(jobs, self._kinds, observed, queues, held, self._machines.drained)
         with self._ledger.counts.timed(self._ledger.counts.plans_s):
             decision = plan(seen, self._policy, now)
         self._queues.deserved = decision.deserved

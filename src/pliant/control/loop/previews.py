@@ -30,6 +30,7 @@ from pliant.control.loop.scheduling import snapshot
 from pliant.control.requests import changes
 from pliant.control.requests.acceptance import Acceptance
 from pliant.control.requests.jobs import JobRequests
+from pliant.control.requests.machines import Machines
 from pliant.control.requests.queues import Queues
 from pliant.control.requests.standing import target_slots
 from pliant.core.access import VisibleJobs
@@ -68,13 +69,13 @@ class Previews:
 
     def __init__(
         self,
-        *,
         ledger: Ledger,
         cluster: Cluster,
         requests: JobRequests,
         queues: Queues,
         acceptance: Acceptance,
         policy: Policy,
+        machines: Machines,
     ) -> None:
         self._ledger = ledger
         self._cluster = cluster
@@ -82,6 +83,7 @@ class Previews:
         self._queues = queues
         self._acceptance = acceptance
         self._policy = policy
+        self._machines = machines
 
     def change(self, job_id: str, patch: JobPatch, visible: VisibleJobs | None = None) -> SharePreview:
         """Return what would come of a change of a job.
@@ -163,7 +165,7 @@ class Previews:
         lives = draft.jobs()
         held = held_back(lives)
         queues = self._queues.views(observed.nodes, instead)
-        seen = snapshot(lives, self._ledger.kinds, observed, queues, held)
+        seen = snapshot(lives, self._ledger.kinds, observed, queues, held, self._machines.drained)
         return _Look(at=draft.now, lives=lives, seen=seen, held=held, deserved=self._queues.deserved)
 
     # What it would decide

@@ -35,21 +35,22 @@ def snapshot(
     observed: Observation,
     queues: tuple[QueueRules, ...] = (),
     held: Container[JobId] = (),
+    drained: Container[NodeId] = (),
 ) -> Snapshot:
     """Return what the scheduler shall see.
 
     A job that waits for others, that is on hold, whose environment is not ready, or that is `held` back by the limit of
     its array, wants nothing: it claims no slot, and nothing of what its queue is entitled to. Slots held by a process
-    that belongs to no job are left out: nobody can have them.
+    that belongs to no job are left out: nobody can have them. Of a machine that is `drained` only those are shown that
+    jobs hold which cannot be paused: everybody else has to leave.
     """
     known = {task.id for live in jobs for task in live.running}
     strange = {(task.node_id, slot) for task in observed.tasks if task.task_id not in known for slot in task.slots}
     shown = [live for live in jobs if (live.wants_slots and live.id not in held) or live.running]
-    return Snapshot(
-        nodes=_without(observed.nodes, strange),
-        workloads=tuple(kinds.of(live.job).view(live) for live in shown),
-        queues=queues,
-    )
+    workloads = tuple(kinds.of(live.job).view(live) for live in shown)
+    stay = {(task.node_id, slot) for one in workloads if one.pinned for task in one.tasks for slot in task.slots}
+    closed = {(node.id, slot) for node in observed.nodes if node.id in drained for slot in node.slots} - stay
+    return Snapshot(nodes=_without(observed.nodes, strange | closed), workloads=workloads, queues=queues)
 
 
 def _without(nodes: Iterable[NodeView], held: set[tuple[NodeId, int]]) -> tuple[NodeView, ...]:

@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
-from pliant.control.jobs.colours import Colours
 from pliant.control.jobs.deferred import DeferredExits
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.exits import fence, lose_vanished, receive, take_exit, take_note, take_unsent
@@ -31,7 +30,6 @@ from pliant.control.jobs.live import LiveJob, job_of
 from pliant.control.jobs.orders import job_token
 from pliant.control.kinds import KINDS
 from pliant.control.kinds.endpoint.kernels import KernelRequests
-from pliant.control.loop.capacity import CapacityRecord
 from pliant.control.loop.deadlines import next_deadline, pass_time, postpone
 from pliant.control.loop.gate import PreparationCheck
 from pliant.control.loop.measures import Measures
@@ -42,7 +40,7 @@ from pliant.control.requests import changes
 from pliant.control.requests.acceptance import Acceptance
 from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.ending import EndRequests
-from pliant.control.requests.job_files import JobFileQueries
+from pliant.control.requests.inquiries import inquiries_of
 from pliant.control.requests.jobs import JobRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
@@ -50,7 +48,6 @@ from pliant.control.requests.sidecars import SidecarRequests
 from pliant.control.requests.slots import SlotQueries
 from pliant.control.requests.standing import JobStanding
 from pliant.control.requests.trials import TrialRequests
-from pliant.control.requests.usage import UsageQueries
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
@@ -73,7 +70,7 @@ class Control:
     """Decides for all jobs and carries the decisions out.
 
     What others ask for goes through `requests` (jobs), `trials`, `deletions`, `sidecars`, `kernels`, `queues`,
-    `queries`, `slots`, `standing`, `previews`, `files`, `usage`, `measures` and `ending` (of the server).
+    `queries`, `inquiries`, `slots`, `standing`, `previews`, `measures` and `ending` (of the server).
     """
 
     def __init__(
@@ -108,15 +105,9 @@ class Control:
             policy=self.queues.policy,
             kinds=kinds,
         )
-        self.files = JobFileQueries(store, settings)
-        self.usage = UsageQueries(store, clock)
+        self.inquiries = inquiries_of(store, clock, settings, self._ledger, self.queries)
         acceptance = Acceptance(
-            ledger=self._ledger,
-            settings=settings,
-            queries=self.queries,
-            queues=self.queues,
-            inputs=inputs,
-            colours=Colours(store),
+            ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )
         self.requests = JobRequests(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, acceptance=acceptance
@@ -126,29 +117,15 @@ class Control:
         self.sidecars = SidecarRequests(self._ledger, settings, self.queries, self.queues, cluster)
         self.kernels = KernelRequests(self._ledger, settings)
         self.ending = EndRequests(self._ledger, cluster)
-        self.standing = JobStanding(find=self._ledger.get, policy=settings.policy)
-        self._planner = Planner(
-            ledger=self._ledger,
-            cluster=cluster,
-            kinds=kinds,
-            policy=settings.policy,
-            preparations=PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings),
-            queues=self.queues,
-            standing=self.standing,
-        )
-        self.previews = Previews(
-            ledger=self._ledger,
-            cluster=cluster,
-            requests=self.requests,
-            queues=self.queues,
-            acceptance=acceptance,
-            policy=settings.policy,
-        )
+        self.standing = JobStanding(store=store, find=self._ledger.get, policy=settings.policy)
+        policy, machines = settings.policy, self.inquiries.machines
+        preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
+        self._planner = Planner(self._ledger, cluster, policy, preparations, self.queues, self.standing, machines)
+        self.previews = Previews(self._ledger, cluster, self.requests, self.queues, acceptance, policy, machines)
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
         )
-        self._capacity = CapacityRecord(store)
-        self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._capacity.span)
+        self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._ledger.capacity.span)
         self.started_at = self._ticked_at = clock.now()
         self._disconnected: set[TaskId] = set()
         self._deferred = DeferredExits()
@@ -215,6 +192,7 @@ class Control:
         """Take up what the store remembers and the cluster shows; call once, before the first tick."""
         with self._ledger.lock:
             self.queues.load()
+            self.inquiries.machines.load()
             changes.clean(self.settings.home / "jobs")
             self._cluster.watch(self._inbox.put, self._inbox.put)
             loaded = load(self._store, self._kinds, now=self._clock.now(), timeouts=self.settings.timeouts)
@@ -222,7 +200,7 @@ class Control:
             missing = reconcile(draft := self._ledger.draft(), self._kinds, self._cluster.observe())
             self._deferred.expect(missing, self._clock.now() + self.settings.timeouts.messages_s)
             self._ledger.commit(draft)
-            self._capacity.note(self._clock.now(), self._cluster.observe().nodes)
+            self._ledger.capacity.note(self._clock.now(), self._cluster.observe().nodes)
 
     def run(self) -> None:
         """Tick until `close`, whenever something happened or is due, once a second at least."""
@@ -284,8 +262,8 @@ class Control:
                 self._take_due(now)
             if not self._ledger.draining:
                 self._planner.plan(now)
-            self._capacity.note(now, self._cluster.observe().nodes)
             self._ticked_at = now
+            self._ledger.capacity.note(now, self._cluster.observe().nodes)
 
     def _take_due(self, now: float) -> None:
         for ended in self._deferred.due(now):

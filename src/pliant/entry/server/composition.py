@@ -18,7 +18,9 @@ from pliant.control.settings import ControlSettings, Timeouts
 from pliant.control.upkeep.backup import Backup
 from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.job import NodeId
+from pliant.core.server_option import ServerFacts
 from pliant.entry.clock import SystemClock
+from pliant.entry.server.database import display_url, is_server
 from pliant.entry.server.home import ADDRESS, SERVER_FILE, Home
 from pliant.entry.server.isolation import check_walls, max_disk_bytes, why_alone
 from pliant.entry.server.listener import Listener
@@ -123,9 +125,23 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         children=children,
         shut_down=lambda: shutdown.begin_once("a request"),
         trouble=cluster.trouble,
+        facts=_facts(settings, home, url, data.data_root, clock),
     )
     sender = notices.sender
     return Composition(context=context, shutdown=shutdown, data=data, notices=sender, serving=serving, tuning=tuning)
+
+
+def _facts(settings: ServerSettings, home: Home, url: str, data_root: Path, clock: SystemClock) -> ServerFacts:
+    return ServerFacts(
+        version=pliant.__version__,
+        started_at=clock.now(),
+        url=url,
+        store="postgresql" if is_server(settings.database) else "sqlite",
+        database=display_url(settings.database),
+        home=str(home.path),
+        data_root=str(data_root),
+        options=settings.options,
+    )
 
 
 def _upkeep(

@@ -11,6 +11,7 @@ from pathlib import Path
 from pliant.core.confinement import IsolationMode
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.plan import Policy, PolicyName
+from pliant.core.server_option import ServerOption
 from pliant.entry.server.database import database_url
 from pliant.entry.server.isolation import (
     MaxDisk,
@@ -21,6 +22,7 @@ from pliant.entry.server.isolation import (
     isolation_settings,
 )
 from pliant.entry.server.notices import NoticeRules, add_notices, notice_rules
+from pliant.entry.server.options import read_options
 from pliant.entry.server.site import add_site, site_problems, site_settings
 from pliant.entry.server.tls import TlsSettings
 from pliant.serve.protocol.frames import MAX_GATEWAYS
@@ -91,6 +93,8 @@ class ServerSettings:
     """Variables of the server's environment that everybody's code gets."""
     notices: NoticeRules = field(default_factory=NoticeRules)
     """What is sent when jobs are over."""
+    options: tuple[ServerOption, ...] = ()
+    """All of this as it may be shown."""
 
 
 def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings:
@@ -99,7 +103,8 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
     Raises:
         InvalidInput: a value is out of its range; all of them at once.
     """
-    given = _parser(env).parse_args(argv)
+    parser = _parser(env)
+    given = parser.parse_args(argv)
     problems = [
         *_host_problems(given),
         *_tls_problems(given),
@@ -148,6 +153,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         policy=Policy(name=PolicyName(given.policy), cooldown_s=given.cooldown_s),
         notices=notices,
         **site_settings(given),
+        options=read_options(parser, argv, env, database),
         **isolation_settings(given),
     )
 

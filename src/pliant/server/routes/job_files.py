@@ -43,7 +43,7 @@ def file(
     condition: Annotated[str | None, Header(alias="If-Range", description="With it all of the file is sent.")] = None,
 ) -> OpenFileResponse:
     """Return a file as an attachment, as long as it is now: whole, or one range of bytes."""
-    found = control.files.open_result(job, path)
+    found = control.inquiries.files.open_result(job, path)
     return send_part(found, file_name=path.rpartition("/")[2], asked=asked if condition is None else None)
 
 
@@ -57,14 +57,14 @@ def file(
 )
 def code(control: InControl, job: VisibleJob) -> OpenFileResponse:
     """Return the code as the job was submitted with it, as a tar.gz, whatever its tasks have written since."""
-    found = control.files.open_code(job)
+    found = control.inquiries.files.open_code(job)
     return OpenFileResponse(found, media_type="application/gzip", file_name=f"{job.id}-code.tar.gz")
 
 
 @routes.get("/jobs/{job_id}/checkpoints", Permission.JOBS_READ, "List a job's checkpoints", 404)
 def checkpoints(control: InControl, job: VisibleJob) -> CheckpointFiles:
     """Return the checkpoints that the job has on the disk, newest first."""
-    return control.files.checkpoints(job)
+    return control.inquiries.files.checkpoints(job)
 
 
 @routes.get("/jobs/{job_id}/series", Permission.JOBS_READ, "List a job's series", 404)
@@ -75,4 +75,4 @@ def series(
     limit: Annotated[int, Query(ge=1, le=MAX_SERIES)] = MAX_SERIES,
 ) -> SeriesEnds:
     """Return the names of a job's series, each with its number of points, its last step and its last value."""
-    return control.files.series(job, after, limit)
+    return control.inquiries.files.series(job, after, limit)

@@ -8,8 +8,9 @@ from fastapi.responses import StreamingResponse
 
 from pliant.api.upkeep import RetentionRequest, RetentionView
 from pliant.core.access import Permission
-from pliant.core.errors import Forbidden
+from pliant.core.errors import Forbidden, NotFound
 from pliant.core.registry import Kept
+from pliant.core.server_option import ServerFacts
 from pliant.core.upkeep import Material, Retention, Rule, Sweep
 from pliant.server.context import InContext
 from pliant.server.etag import IfMatch, revision_of, with_etag
@@ -45,6 +46,14 @@ def set_retention(
     if _of_audit(rules) != _of_audit(context.upkeep.rules().noun.rules) and not caller.may(Permission.AUDIT_READ):
         raise Forbidden("how long the audit log is kept is for administrators to say; leave its rule as it is")
     return _view(context.upkeep.change(rules, revision), response)
+
+
+@routes.get("/settings", Permission.SERVER_WRITE, "What the server was started with", 404)
+def settings(context: InContext) -> ServerFacts:
+    """Return the options of `up` with their values and where each came from, database and folders; no secret."""
+    if context.facts is None:
+        raise NotFound("this server does not say what it was started with")
+    return context.facts
 
 
 @routes.post("/cleanup", Permission.SERVER_WRITE, "Clean up by the rules")

@@ -42,7 +42,7 @@ def summary(  # noqa: PLR0913 (one parameter per word of the query)
     accept: Annotated[str, Header(description="`text/csv`: a table.")] = "",
 ) -> UsageSummary | CsvResponse:
     """Return what jobs that the caller sees have used between two instants; the sums are those of `/usage`."""
-    found = control.usage.summary(by, start, until, limit, visible)
+    found = control.inquiries.usage.summary(by, start, until, limit, visible)
     if form != "csv" and (form is not None or not _wants_table(accept)):
         return found
     head = (by, "name", "jobs", "slot_seconds", "slot_hours", "share")

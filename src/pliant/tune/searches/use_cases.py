@@ -118,10 +118,7 @@ class SearchRequests:
     def page(
         self, caller: Principal, after: str, limit: int, states: Sequence[SearchState] = (), part: str = ""
     ) -> tuple[tuple[Search, ...], str | None]:
-        """Return searches that somebody sees, in one of some states, and the name of the last if there are more.
-
-        With `part` only those whose names hold it, whatever its capitals.
-        """
+        """Return searches that somebody sees, in some states, with `part` in their names; and the last if not all."""
         found: list[Search] = []
         for search in self._book.all(after, states, part):
             if not _sees(caller, search):
@@ -155,10 +152,6 @@ class SearchRequests:
     def find_trial(self, name: str, number: int) -> Trial | None:
         """Return a trial, without asking who may see it; None if there is none."""
         return self._ports.searches.trial(name, number)
-
-    def colour(self, name: str) -> int | None:
-        """Return the colour of a search in charts; None before it has a trial."""
-        return self._ports.colour_of(name)
 
     def now(self) -> float:
         """Return the time."""

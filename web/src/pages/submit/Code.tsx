@@ -6,8 +6,8 @@ import { useGet } from "../../api/queries";
 import { DropFiles } from "../../components/DropFiles";
 import { type Chosen, scriptsOf } from "../../files/chosen";
 import { text } from "../../text";
-import classes from "./Submit.module.css";
 import { ChoiceField, TextField, useForm } from "./form";
+import classes from "./Submit.module.css";
 
 const words = text.submission;
 

@@ -35,9 +35,16 @@ export function usePreview(body: Body) {
   return preview;
 }
 
-export function Outcome({ preview }: { preview: ReturnType<typeof usePreview> }) {
+interface Props {
+  preview: ReturnType<typeof usePreview>;
+  /** What is typed cannot be asked for. */
+  isWrong: boolean;
+}
+
+export function Outcome({ preview, isWrong }: Props) {
+  if (isWrong) return <p className={classes.note}>{words.mend}</p>;
   if (preview.data === undefined) {
-    return preview.error === null ? <p className="dim">{words.asking}</p> : <Problem error={preview.error} />;
+    return preview.error === null ? <p className={classes.note}>{words.asking}</p> : <Problem error={preview.error} />;
   }
   return <Shown data={preview.data} />;
 }
@@ -47,7 +54,7 @@ function Shown({ data }: { data: Preview }) {
     return (
       <div className={classes.outcome} aria-live="polite">
         <p className={classes.refused}>{words.refused}</p>
-        {data.refused !== "" && <p className="wrap">{data.refused}</p>}
+        {data.problems.length === 0 && <p className="wrap">{data.refused}</p>}
         <ul className={classes.problems}>
           {data.problems.map((problem) => (
             <li key={`${problem.field} ${problem.message}`} className="wrap">

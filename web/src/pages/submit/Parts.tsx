@@ -26,7 +26,14 @@ export function Parts() {
   const plan = `pliant plan --min ${min} --max ${max} --virtual-workers ${parts} --batch-size B`;
   return (
     <div className={classes.parts}>
-      {sizes.length <= MOST_BARS && <Bars sizes={sizes} min={min} />}
+      {sizes.length <= MOST_BARS && (
+        <>
+          <Text size="xs" c="dimmed" aria-hidden>
+            {words.title}
+          </Text>
+          <Bars sizes={sizes} min={min} />
+        </>
+      )}
       <Text size="sm">
         {worst !== undefined && worst.efficiency < GOOD
           ? words.worst(worst.workers, percent(worst.efficiency))
@@ -34,7 +41,12 @@ export function Parts() {
         {advice !== null && (
           <>
             {words.better(advice.parts, listed(advice.even))}{" "}
-            <Anchor component="button" type="button" size="sm" onClick={() => set("virtual_workers", String(advice.parts))}>
+            <Anchor
+              component="button"
+              type="button"
+              size="sm"
+              onClick={() => set("virtual_workers", String(advice.parts))}
+            >
               {words.use(advice.parts)}
             </Anchor>
           </>
@@ -90,5 +102,7 @@ function listed(numbers: readonly number[]): string {
 
 function wholeOf(typed: string | undefined): number | null {
   const value = Number(typed);
-  return typed !== undefined && typed.trim() !== "" && Number.isInteger(value) && value >= 1 && value <= 4096 ? value : null;
+  return typed !== undefined && typed.trim() !== "" && Number.isInteger(value) && value >= 1 && value <= 4096
+    ? value
+    : null;
 }

@@ -54,7 +54,6 @@ export function Size() {
   const max = Number(typed.max_tasks);
   return (
     <>
-      <Flag name="fixed" />
       {fixed ? (
         <div className={classes.three}>
           <NumberField name="max_tasks" label={words.processes} />
@@ -73,16 +72,11 @@ export function Size() {
           <Parts />
         </>
       )}
-      <Priority
-        value={typed.priority ?? ""}
-        onChange={(value) => set("priority", value)}
-      />
+      <Priority value={typed.priority ?? ""} onChange={(value) => set("priority", value)} />
       {!fixed && (
-        <ChoiceField
-          name="mode"
-          options={Object.entries(words.modes).map(([value, label]) => ({ value, label }))}
-        />
+        <ChoiceField name="mode" options={Object.entries(words.modes).map(([value, label]) => ({ value, label }))} />
       )}
+      <Flag name="fixed" />
     </>
   );
 }

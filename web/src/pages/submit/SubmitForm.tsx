@@ -95,7 +95,10 @@ export function SubmitForm({ from, base }: Props) {
         </div>
         <div className={classes.side}>
           <Panel title={words.now}>
-            <Outcome preview={preview} />
+            <Outcome
+              preview={preview}
+              isWrong={FIELD_NAMES.some((name) => name !== "script" && asked.problems[name])}
+            />
           </Panel>
           {submission.refused !== null && <Problem error={submission.refused} />}
           {busy ? (

@@ -64,6 +64,7 @@ export function pythonCode(origin: Origin, body: Body): string {
   const options = Object.entries(body).filter(([, value]) => value !== undefined);
   const lines = [first, ...options.map(([name, value]) => `${name}=${pythonOf(value)}`)];
   const one = `    job = client.${call}(${lines.join(", ")})`;
-  const shown = one.length <= 88 ? one : `    job = client.${call}(\n${lines.map((l) => `        ${l},`).join("\n")}\n    )`;
+  const shown =
+    one.length <= 88 ? one : `    job = client.${call}(\n${lines.map((l) => `        ${l},`).join("\n")}\n    )`;
   return `from pliant.client import Client\n\nwith Client.connect() as client:\n${shown}\n`;
 }

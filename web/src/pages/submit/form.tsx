@@ -64,11 +64,16 @@ export function errorsOf(
   shown: (name: FieldName) => boolean,
 ): (name: FieldName) => string | null {
   return (name) => {
-    const said = refused?.of(name) ?? null;
+    const said = messageFor(refused?.problems ?? [], name);
     if (said !== null) return said;
-    if (!shown(name)) return null;
-    return problems[name] ?? preview.find((problem) => problem.field === name)?.message ?? null;
+    return shown(name) ? (problems[name] ?? messageFor(preview, name)) : null;
   };
+}
+
+/** What is said of a field, or of a part of it: `after.0` is one of `after`. */
+function messageFor(said: readonly { field: string; message: string }[], name: FieldName): string | null {
+  const found = said.find(({ field }) => field === name || field.startsWith(`${name}.`));
+  return found?.message ?? null;
 }
 
 interface FieldProps {
@@ -142,7 +147,8 @@ interface ChoiceProps extends FieldProps {
 export function ChoiceField({ name, options, hint, placeholder, searchable, clearable }: ChoiceProps) {
   const { typed, set, errorOf } = useForm();
   const value = typed[name] ?? "";
-  const all = value === "" || options.some((one) => one.value === value) ? options : [...options, { value, label: value }];
+  const all =
+    value === "" || options.some((one) => one.value === value) ? options : [...options, { value, label: value }];
   return (
     <Select
       label={words.fields[name]}

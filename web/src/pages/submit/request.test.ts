@@ -69,9 +69,18 @@ test("all that is wrong is said beside its field", () => {
 });
 
 test("a fixed job has one size, and nothing of an elastic one", () => {
-  const typed: Typed = { script: "ddp.py", fixed: "true", max_tasks: "4", virtual_workers: "8", min_tasks: "2", mode: "fast" };
+  const typed: Typed = {
+    script: "ddp.py",
+    fixed: "true",
+    max_tasks: "4",
+    virtual_workers: "8",
+    min_tasks: "2",
+    mode: "fast",
+  };
   expect(read(typed, {}, CONSTRAINTS).whole).toEqual({ script: "ddp.py", fixed: true, max_tasks: 4, min_tasks: 4 });
-  expect(commandOf({ kind: "code", path: "ddp.py", script: "ddp.py", base: {} }, typed)).toBe("pliant submit ddp.py --fixed 4");
+  expect(commandOf({ kind: "code", path: "ddp.py", script: "ddp.py", base: {} }, typed)).toBe(
+    "pliant submit ddp.py --fixed 4",
+  );
 });
 
 test("running again says only what is otherwise", () => {
@@ -85,11 +94,26 @@ test("running again says only what is otherwise", () => {
 
 test("a job is typed as it was submitted, without its variables", () => {
   const spec = {
-    name: "elastic.py", script: "elastic.py", virtual_workers: 8, max_tasks: 4, args: ["--a", "b c"], priority: 5000,
-    env: { TOKEN: "x" }, time_limit_s: 60, tags: { a: "" }, fixed: false, tracking: true,
+    name: "elastic.py",
+    script: "elastic.py",
+    virtual_workers: 8,
+    max_tasks: 4,
+    args: ["--a", "b c"],
+    priority: 5000,
+    env: { TOKEN: "x" },
+    time_limit_s: 60,
+    tags: { a: "" },
+    fixed: false,
+    tracking: true,
   };
   const typed = typedOfJob({ spec } as unknown as Schemas["Job"]);
-  expect(typed).toMatchObject({ script: "elastic.py", max_tasks: "4", args: "--a 'b c'", time_limit_s: "1m", tags: "a" });
+  expect(typed).toMatchObject({
+    script: "elastic.py",
+    max_tasks: "4",
+    args: "--a 'b c'",
+    time_limit_s: "1m",
+    tags: "a",
+  });
   expect(typed.env ?? typed.name ?? typed.virtual_workers).toBeUndefined();
   expect(read(typed, typed, CONSTRAINTS).changes).toEqual({});
 });

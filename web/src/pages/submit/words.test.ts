@@ -2,7 +2,24 @@ import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { joinWords, pythonOf, splitWords } from "./words";
 
-const NASTY = ["--lr", "0.01", "a b", "it's", '"', "$HOME", "`id`", "\\", "", "x\ny", "é🙂", "-", "*", "~", "a=b", ";rm"];
+const NASTY = [
+  "--lr",
+  "0.01",
+  "a b",
+  "it's",
+  '"',
+  "$HOME",
+  "`id`",
+  "\\",
+  "",
+  "x\ny",
+  "é🙂",
+  "-",
+  "*",
+  "~",
+  "a=b",
+  ";rm",
+];
 
 test.each([
   ["--lr 0.01  --name 'a b'", ["--lr", "0.01", "--name", "a b"]],

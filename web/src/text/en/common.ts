@@ -6,6 +6,8 @@ export const common = {
   close: "Close",
   cancel: "Cancel",
   apply: "Apply",
+  edit: "Edit…",
+  remove: "Delete…",
   copy: "Copy",
   copied: "Copied",
   retry: "Try again",
@@ -67,6 +69,15 @@ export const common = {
     title: "This page has failed",
     hint: "That is a fault of the console, not of your jobs: they go on. Reloading usually helps.",
   },
+  stale: {
+    title: "Somebody else has changed it meanwhile",
+    hint: "Nothing was changed. This is what differs:",
+    theirs: "now",
+    mine: "yours",
+    takeTheirs: "Take what is there now",
+    takeMine: "Apply yours again",
+  },
+  table: { select: (name: string) => `Select ${name}`, selectAll: "Select all that are shown", columns: "Columns" },
   folder: {
     choose: "Choose…",
     other: "Another…",
@@ -74,7 +85,6 @@ export const common = {
   },
   changed412:
     "Somebody else has changed this meanwhile. What they set is beside your values; apply again to overwrite it.",
-  table: { select: (name: string) => `Select ${name}`, selectAll: "Select all that are shown" },
   chart: { nothing: "No values yet" },
   palette: { nothing: "Nothing fits.", page: "page", command: "do", submit: "Submit a job" },
   keys: {

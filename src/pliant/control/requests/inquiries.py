@@ -1,0 +1,29 @@
+"""What people ask of a server besides jobs and queues: files of jobs, what was used, and the machines."""
+
+from dataclasses import dataclass
+
+from pliant.control.jobs.ledger import Ledger
+from pliant.control.requests.job_files import JobFileQueries
+from pliant.control.requests.machines import Machines
+from pliant.control.requests.queries import Queries
+from pliant.control.requests.usage import UsageQueries
+from pliant.control.settings import ControlSettings
+from pliant.core.ports import Clock, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiries:
+    """The use cases, each safe to call from any thread."""
+
+    files: JobFileQueries
+    usage: UsageQueries
+    machines: Machines
+
+
+def inquiries_of(store: Store, clock: Clock, settings: ControlSettings, ledger: Ledger, queries: Queries) -> Inquiries:
+    """Return those of a control room; nothing is loaded yet."""
+    return Inquiries(
+        files=JobFileQueries(store, settings),
+        usage=UsageQueries(store, clock),
+        machines=Machines(registry=store.registry, ledger=ledger, queries=queries, now=clock.now),
+    )

@@ -1,0 +1,22 @@
+export const usage = {
+  by: { user: "User", queue: "Queue", job: "Job" } as Record<string, string>,
+  byLabel: "Add up by",
+  spanLabel: "Time",
+  presets: { "-1d": "1 d", "-7d": "7 d", "-30d": "30 d", "-90d": "90 d" } as Record<string, string>,
+  days: "Days",
+  from: "From",
+  until: "Until",
+  csv: "CSV",
+  total: "Slot-hours",
+  mean: "Slots on average",
+  ofSlots: (mean: string, total: string) => `${mean} of ${total}`,
+  jobs: "Jobs",
+  columns: { name: "Name", bar: "Share", share: "%", hours: "Slot-hours", jobs: "Jobs" },
+  table: (by: string) => `Slot-hours by ${by.toLowerCase()}`,
+  more: (count: string) => `${count} more are not listed; the sums count them.`,
+  empty: {
+    title: "Nothing was used in this time",
+    hint: "A slot-hour is one slot that a job held for an hour. Choose another time, or let something run:",
+    command: "pliant submit train.py --max 8",
+  },
+};
