@@ -28,7 +28,7 @@ export function Frame() {
       <div className={classes.rail}>
         <Rail />
       </div>
-      <Drawer opened={opened} onClose={close} size={248} title={text.product} padding="sm" aria-label={text.menu}>
+      <Drawer opened={opened} onClose={close} size={248} title={text.product} padding="sm">
         <Rail bare />
       </Drawer>
       <Header openMenu={open} />
