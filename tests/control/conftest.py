@@ -179,3 +179,9 @@ def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
     return make_world(8)
+
+
+def result_names(world: World, job_id: str) -> list[str]:
+    """Return the names of the files of a job's results."""
+    job = world.control.queries.job(job_id)
+    return [file.path for file in world.control.inquiries.files.results(job).files]

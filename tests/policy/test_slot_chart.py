@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.core.job import JobId
-from pliant.core.slot_history import HOUR_S, CapacitySpan, ChartBy, HourSum, JobLayer, SlotChart, SlotHistory, Step
+from pliant.core.slot_history import HOUR_S, CapacitySpan, ChartBy, HourSum, JobLayer, SlotChart, SlotRecords, Step
 from pliant.policy.slot_chart import LADDER, BucketRow, ChartRequest, buckets_for, colours_of, draw, exact_times
 
 NUM_JOBS = 6
@@ -37,10 +37,10 @@ STEPS = st.lists(st.tuples(st.integers(0, 4000), st.integers(0, NUM_JOBS - 1), s
 BYS = st.sampled_from(["job", "endpoint", "search", "queue", "user"])
 
 
-def history_of(steps: list[Step], begin: float, end: float, spans: tuple[CapacitySpan, ...] = ()) -> SlotHistory:
+def history_of(steps: list[Step], begin: float, end: float, spans: tuple[CapacitySpan, ...] = ()) -> SlotRecords:
     """Return what a store would read of a window."""
     held = {job_id: num for at, job_id, num in steps if at < begin}
-    return SlotHistory(
+    return SlotRecords(
         held={job_id: num for job_id, num in held.items() if num},
         steps=[step for step in steps if begin <= step[0] < end],
         spans=spans,
@@ -48,7 +48,7 @@ def history_of(steps: list[Step], begin: float, end: float, spans: tuple[Capacit
     )
 
 
-def by_hour(steps: list[Step], begin: float, end: float) -> SlotHistory:
+def by_hour(steps: list[Step], begin: float, end: float) -> SlotRecords:
     """Return the same in sums of hours."""
     sums: defaultdict[tuple[int, JobId], list[float]] = defaultdict(lambda: [0, 0.0])
     held: dict[JobId, int] = {}
@@ -62,7 +62,7 @@ def by_hour(steps: list[Step], begin: float, end: float) -> SlotHistory:
         if begin <= hour * HOUR_S < end
     ]
     last = {job_id: num for at, job_id, num in steps if at < begin}
-    return SlotHistory(held={job_id: num for job_id, num in last.items() if num}, hours=hours, layers=LAYERS)
+    return SlotRecords(held={job_id: num for job_id, num in last.items() if num}, hours=hours, layers=LAYERS)
 
 
 def integral(steps: list[Step], begin: float, end: float, counts: Callable[[JobId], bool]) -> float:

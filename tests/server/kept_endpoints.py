@@ -191,6 +191,7 @@ class KeptEndpoints:
             versions=tuple(self._version_view(endpoint, one, kernels) for one in endpoint.versions),
             http_url=self.http_url,
             grpc_address=self.grpc_address,
+            colour=None,
         )
 
     def _version_view(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import typer
 
@@ -77,9 +77,7 @@ def choice_of(settings: Settings) -> Choice:
     return Choice(home=settings.home, url=settings.url, token=settings.token, ca=settings.ca)
 
 
-def all_jobs(
-    client: Client, *, ended: bool, searches: Sequence[str] | None = (), **asked: Sequence[str]
-) -> tuple[Job, ...]:
+def all_jobs(client: Client, *, ended: bool, searches: Sequence[str] | None = (), **asked: Any) -> tuple[Job, ...]:
     """Return the jobs, newest first: those that wait or run, or with `ended` all.
 
     Args:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Self
 import httpx
 
 from pliant.api.jobs import ClusterView, UsagePage
+from pliant.api.overview import Overview
 from pliant.api.trust import Trust
 from pliant.api.upkeep import RetentionRequest, RetentionView
 from pliant.client.http.connection import Connection, parse
@@ -25,6 +26,7 @@ from pliant.client.nouns.jobs import JobClient
 from pliant.client.nouns.machines import MachineClient
 from pliant.client.nouns.models import ModelClient, TemplateClient
 from pliant.client.nouns.people import PeopleClient
+from pliant.client.nouns.previews import PreviewClient
 from pliant.client.nouns.queues import GroupClient, QueueClient
 from pliant.client.nouns.searches import GivenParameter, SearchClient, SearchHandle, search_request
 from pliant.core.errors import Unavailable
@@ -36,6 +38,7 @@ _CLEAN_UP_TIMEOUT_S: Final = 300.0
 _RETENTION: Final = LazyAdapter(RetentionView)
 _SWEEP: Final = LazyAdapter(Sweep)
 _USAGE_PAGE: Final = LazyAdapter(UsagePage)
+_OVERVIEW: Final = LazyAdapter(Overview)
 _CLUSTER: Final = LazyAdapter(ClusterView)
 
 
@@ -78,6 +81,7 @@ class Client(JobClient):
         self.machines = MachineClient(self._connection)
         self.groups = GroupClient(self._connection)
         self.searches = SearchClient(self._connection)
+        self.previews = PreviewClient(self._connection)
 
     @classmethod
     def connect(
@@ -224,6 +228,10 @@ class Client(JobClient):
     def usage(self, *, since: float = 0.0, job_id: str | None = None) -> UsagePage:
         """Return how many slots jobs held over time."""
         return self._connection.get(_USAGE_PAGE, "/usage", {"since": since, "job_id": job_id})
+
+    def overview(self) -> Overview:
+        """Return what runs, what waits and why, the newest events and the machines, in one answer."""
+        return self._connection.get(_OVERVIEW, "/overview")
 
     def cluster(self) -> ClusterView:
         """Return the pool of slots and who holds them."""

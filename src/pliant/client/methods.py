@@ -18,6 +18,7 @@ from pliant.client.nouns.jobs import JobHandle
 from pliant.client.nouns.machines import MachineClient
 from pliant.client.nouns.models import ModelClient, TemplateClient
 from pliant.client.nouns.people import PeopleClient
+from pliant.client.nouns.previews import PreviewClient
 from pliant.client.nouns.queues import GroupClient, QueueClient
 from pliant.client.nouns.searches import SearchClient, SearchHandle
 
@@ -37,6 +38,7 @@ PARTS: Final[dict[str, type]] = {
     "client.groups": GroupClient,
     "client.machines": MachineClient,
     "client.searches": SearchClient,
+    "client.previews": PreviewClient,
     "client.people": PeopleClient,
 }
 

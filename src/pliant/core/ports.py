@@ -18,7 +18,7 @@ from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.registry import Registry
 from pliant.core.slot import WHOLE_SLOT
-from pliant.core.slot_history import CapacitySpan, JobLayer, SlotHistory
+from pliant.core.slot_history import CapacitySpan, JobLayer, SlotRecords
 from pliant.core.slot_time import SlotTime
 
 MAX_STDERR_BYTES = 8192
@@ -395,7 +395,7 @@ class Store(Protocol):
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         ...
 
-    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotHistory | None:
+    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotRecords | None:
         """Return who held how many slots from `begin` until before `end`, all of it as it is at one instant.
 
         Args:

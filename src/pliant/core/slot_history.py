@@ -1,6 +1,6 @@
 """Who held how many slots when, as a chart of stacked layers shows it: what is read, and what is answered.
 
-Three nouns are read (`SlotHistory` with its `JobLayer`s and `CapacitySpan`s), and `SlotChart` is made of them by
+Three nouns are read (`SlotRecords` with its `JobLayer`s and `CapacitySpan`s), and `SlotChart` is made of them by
 `pliant.policy.slot_chart`. A slot that several jobs hold a part of each counts once for each of them.
 """
 
@@ -70,7 +70,7 @@ def layer_of(job: Job) -> JobLayer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotHistory:
+class SlotRecords:
     """What was recorded of a window, all of it at one instant."""
 
     held: Mapping[JobId, int]

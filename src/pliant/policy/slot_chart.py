@@ -31,7 +31,7 @@ from pliant.core.slot_history import (
     LayerKind,
     LayerRest,
     SlotChart,
-    SlotHistory,
+    SlotRecords,
     TimeSpan,
 )
 from pliant.policy.colour import NUM_COLOURS, NUM_PLAIN
@@ -85,7 +85,7 @@ def buckets_for(request: ChartRequest, least_s: int = 1) -> BucketRow:
             return BucketRow(width=width, first=first, num=num)
 
 
-def exact_times(request: ChartRequest, history: SlotHistory) -> tuple[float, ...] | None:
+def exact_times(request: ChartRequest, history: SlotRecords) -> tuple[float, ...] | None:
     """Return the beginning of a window and the instants of all changes in it; None if that is more than asked for."""
     if history.hours:
         return None
@@ -97,7 +97,7 @@ def exact_times(request: ChartRequest, history: SlotHistory) -> tuple[float, ...
 
 
 def draw(
-    request: ChartRequest, history: SlotHistory, row: BucketRow, now: float, sees: Callable[[JobLayer], bool]
+    request: ChartRequest, history: SlotRecords, row: BucketRow, now: float, sees: Callable[[JobLayer], bool]
 ) -> SlotChart:
     """Return the chart of a window.
 
@@ -196,7 +196,7 @@ def _means(level: int, deltas: Sequence[int], areas: Sequence[float], lengths: S
         level += delta
 
 
-def _within(history: SlotHistory, begin: float) -> tuple[dict[JobId, int], list[_Change]]:
+def _within(history: SlotRecords, begin: float) -> tuple[dict[JobId, int], list[_Change]]:
     """Return what jobs held at the beginning of a window, and how that changed afterwards."""
     held, changes = dict(history.held), []
     if history.hours:

@@ -95,6 +95,36 @@ _TAGS = [
     {"name": "server", "description": "The server itself."},
 ]
 
+_OWN = (
+    bulk,
+    jobs,
+    job_files,
+    usage,
+    found,
+    arrays,
+    shares,
+    tunnels,
+    datasets,
+    logs,
+    events,
+    pool,
+    slots,
+    queues,
+    machines,
+    searches,
+    algorithms,
+    templates,
+    models,
+    trainings,
+    endpoints,
+    environments,
+    upkeep,
+    sessions,
+    people,
+    audit,
+)
+"""The rooms of our own routes, in the order in which their paths are tried."""
+
 
 class _Application(FastAPI):
     """One whose answers all have the secure headers, also those of an error that no route foresaw.
@@ -154,36 +184,8 @@ def make_routes(*others: OtherApi) -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    own = (
-        bulk,
-        jobs,
-        job_files,
-        usage,
-        found,
-        arrays,
-        shares,
-        tunnels,
-        datasets,
-        logs,
-        events,
-        pool,
-        slots,
-        queues,
-        machines,
-        searches,
-        algorithms,
-        templates,
-        models,
-        trainings,
-        endpoints,
-        environments,
-        upkeep,
-        sessions,
-        people,
-        audit,
-    )
     every = (
-        [room.routes for room in own]
+        [room.routes for room in _OWN]
         + [previews.routes, previews.pool_routes]
         + [pool.health_routes, monitoring.routes]
         + [routes for other in others for routes in other.routes]

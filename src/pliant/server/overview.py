@@ -17,7 +17,7 @@ NUM_WAITING: Final = 20
 NUM_EVENTS: Final = 20
 MAX_SEARCHES: Final = 100
 MAX_ENDPOINTS: Final = 1000
-TOLD: Final = (
+NEWS: Final = (
     EventKind.SERVER_STARTED,
     EventKind.SERVER_STOPPING,
     EventKind.JOB_SUBMITTED,
@@ -57,7 +57,7 @@ def overview_of(context: Context, caller: Principal, visible: VisibleJobs | None
         server=ServerBrief(version=__version__, started_at=control.started_at),
         num_slots=sum(machine.num_slots for machine in machines),
         num_used=sum(machine.num_used for machine in machines),
-        jobs=control.queries.num_by_state(visible),
+        jobs=control.standing.num_by_state(visible),
         samples_per_s=sum(_speed(live) for live in seen),
         endpoints=_endpoints(context, caller),
         searches=tuple(_searches(context, caller)),
@@ -94,8 +94,8 @@ def _waiting(context: Context, live: LiveJob) -> WaitingJob:
 
 def _speed(live: LiveJob) -> float:
     progress = live.job.progress
-    told = 0.0 if progress is None or not live.running else progress.samples_per_s
-    return told if math.isfinite(told) else 0.0
+    speed = 0.0 if progress is None or not live.running else progress.samples_per_s
+    return speed if math.isfinite(speed) else 0.0
 
 
 def _machines(context: Context, lives: Sequence[LiveJob]) -> Iterator[MachineBrief]:
@@ -137,7 +137,7 @@ def _events(context: Context, last_seq: int, visible: VisibleJobs | None) -> tup
     """Return the newest events that are news, of the last few thousand there are."""
     found: tuple[Event, ...] = ()
     for reach in _REACHES:
-        found = context.control.queries.news(max(0, last_seq - reach), TOLD, NUM_EVENTS, visible)
+        found = context.control.standing.news(max(0, last_seq - reach), NEWS, NUM_EVENTS, visible)
         if len(found) == NUM_EVENTS:
             break
     return found

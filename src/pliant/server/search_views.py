@@ -28,7 +28,7 @@ def view_of(requests: SearchRequests, search: Search, notes: Sequence[str] = ())
     places = requests.outlook.places(search)
     if places is not None:
         view = replace(view, num_at_once=places.num, why_at_once=places.reason)
-    return replace(view, notes=tuple(notes), colour=requests.colour(search.name))
+    return replace(view, notes=tuple(notes), colour=requests.outlook.colour(search.name))
 
 
 def why_of(requests: SearchRequests, name: str, jobs_of: Callable[[str], Iterable[Job]]) -> SearchWhy:

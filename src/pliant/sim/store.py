@@ -16,7 +16,7 @@ from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
 from pliant.core.lifecycle import JobState
 from pliant.core.name_match import rank
 from pliant.core.ports import EventFilter, Writes
-from pliant.core.slot_history import HOUR_S, CapacitySpan, HourSum, JobLayer, SlotHistory, layer_of
+from pliant.core.slot_history import HOUR_S, CapacitySpan, HourSum, JobLayer, SlotRecords, layer_of
 from pliant.core.slot_time import SlotTime, integrate
 from pliant.sim.registry import MemoryRegistry
 from pliant.sim.searches import MemorySearches
@@ -195,7 +195,7 @@ class MemoryStore:
         kept = sorted(earlier.values(), key=lambda u: u.at)
         return (*kept, *(point for point in points if point.at >= since))
 
-    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotHistory | None:
+    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotRecords | None:
         with self._lock:
             points = sorted(self._usage, key=lambda u: u.at)
             spans = [span for _, span in sorted(self._capacity.items())]
@@ -207,7 +207,7 @@ class MemoryStore:
             return None
         before = [span for span in spans if span.from_at <= begin][-1:]
         inside = [span for span in spans if begin < span.from_at < end]
-        return SlotHistory(
+        return SlotRecords(
             held=held,
             steps=() if by_hour else steps,
             hours=hours,

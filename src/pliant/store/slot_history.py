@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from pliant.core.event import Usage
 from pliant.core.job import JobId
-from pliant.core.slot_history import HOUR_S, CapacitySpan, HourSum, JobLayer, SlotHistory, Step
+from pliant.core.slot_history import HOUR_S, CapacitySpan, HourSum, JobLayer, SlotRecords, Step
 from pliant.store.engine import upsert
 from pliant.store.tables import CAPACITY, EVENTS, JOBS, SLOT_HOURS, USAGE
 
@@ -54,7 +54,7 @@ def add_to_hours(connection: Connection, usage: Sequence[Usage]) -> None:
         upsert(connection, SLOT_HOURS, [{**key, "delta": before[0] + delta, "area": area}])
 
 
-def read(connection: Connection, begin: float, end: float, max_steps: int, by_hour: bool) -> SlotHistory | None:
+def read(connection: Connection, begin: float, end: float, max_steps: int, by_hour: bool) -> SlotRecords | None:
     """Return what was recorded of a window; None if that is more than `max_steps` steps."""
     steps: Sequence[Step] = ()
     hours: Sequence[HourSum] = ()
@@ -67,7 +67,7 @@ def read(connection: Connection, begin: float, end: float, max_steps: int, by_ho
         steps = found
     held = _held(connection, begin)
     named = held.keys() | {step[1] for step in steps} | {hour[1] for hour in hours}
-    return SlotHistory(
+    return SlotRecords(
         held=held,
         steps=steps,
         hours=hours,

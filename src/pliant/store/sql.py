@@ -22,7 +22,7 @@ from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task
 from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import EventFilter, Writes
-from pliant.core.slot_history import JobLayer, SlotHistory
+from pliant.core.slot_history import JobLayer, SlotRecords
 from pliant.core.slot_time import SlotTime
 from pliant.store import queries, rollups, rows, slot_history
 from pliant.store.deletion import delete_jobs
@@ -211,7 +211,7 @@ class SqlStore:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         return self._read(queries.usage(since, job_id, visible), rows.usage_of)
 
-    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotHistory | None:
+    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotRecords | None:
         """Return who held how many slots in a window, all of it as it is at one instant; None if there are more steps.
 
         With `by_hour` sums of hours are read instead.

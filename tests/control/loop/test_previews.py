@@ -104,7 +104,7 @@ def test_what_a_change_is_said_to_bring_it_brings(
         ids = [world.submit(**job) for job in there]
         world.settle(1.0)
         rest(world)
-        job_id, patch = data.draw(st.sampled_from(ids)), JobPatch(**data.draw(patches))
+        job_id, patch = data.draw(st.sampled_from(ids)), JobPatch.model_validate(data.draw(patches))
         before = as_it_is(world)
 
         preview = world.control.previews.change(job_id, patch)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests.control.conftest import World, packed
+from tests.control.conftest import World, packed, result_names
 from tests.control.requests.test_after import fail, state
 
 from pliant.api.arrays import ArrayView
@@ -84,7 +84,7 @@ def test_every_job_has_code_of_its_own_and_only_what_it_wrote_is_its_result(worl
     (folders[0].root / "code/best.pt").write_bytes(b"best")
 
     assert (folders[1].root / "code/lib/a.py").read_text() == "A = 1\n"
-    results = [[file.path for file in world.control.queries.files(job_id).files] for job_id in ids(array)]
+    results = [result_names(world, job_id) for job_id in ids(array)]
     assert results == [["work/best.pt", "work/lib/a.py"], [], [], []]
     assert sorted(path.name for path in (world.home / "jobs").iterdir()) == ids(array)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.control.conftest import World
 
 from pliant.api.jobs import JobPatch
-from pliant.control.loop.capacity import ALIVE_EVERY_S
+from pliant.control.jobs.capacity import ALIVE_EVERY_S
 from pliant.control.requests.slots import TimeWindow
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import InvalidInput

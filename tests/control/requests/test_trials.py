@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.control.conftest import World, packed
+from tests.control.conftest import World, packed, result_names
 
 from pliant.api.jobs import JobPatch
 from pliant.api.rerun import RerunRequest, rerun_of
@@ -169,7 +169,7 @@ def test_its_values_are_in_a_file_that_is_no_result(world: World) -> None:
     assert json.loads(config.read_text()) == {"lr": 1e-05, "layers": [64, 64]}
     assert config.stat().st_mode == script.stat().st_mode
     assert not any(name.startswith("PLIANT_PARAM") for name in env_of(world, job_id))
-    assert [file.path for file in world.control.queries.files(job_id).files] == []
+    assert result_names(world, job_id) == []
 
 
 def test_a_folder_where_the_values_would_be_is_refused(world: World) -> None:
@@ -196,7 +196,7 @@ def test_its_values_are_among_what_was_entered_for_a_model(world: World) -> None
     for folder in (code, world.control.settings.folders(last.id).root / "code"):
         assert json.loads((folder / "parameters.json").read_text())["parameters"] == {"lr": 1e-05, "layers": [64, 64]}
         assert "epoch=3\n" in (folder / "ps.conf").read_text()
-    assert [file.path for file in world.control.queries.files(job_id).files] == []
+    assert result_names(world, job_id) == []
 
 
 @pytest.mark.parametrize(

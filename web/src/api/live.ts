@@ -153,8 +153,8 @@ export class Live {
 }
 
 async function newest(signal: AbortSignal): Promise<number> {
-  const response = await ask(addressOf("/v1/events?limit=1"), { signal });
-  return ((await response.json()) as AnswerOf<"/v1/events", "get">).last;
+  const response = await ask(addressOf("/v1/overview"), { signal });
+  return ((await response.json()) as AnswerOf<"/v1/overview", "get">).last_seq;
 }
 
 export const live = new Live();

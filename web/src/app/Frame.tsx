@@ -82,10 +82,9 @@ function Rail({ bare = false }: { bare?: boolean }) {
 }
 
 function SlotsUsed() {
-  const overview = useGet("/v1/cluster", {});
-  if (overview.data === undefined || overview.data.slots.length === 0) return null;
-  const total = overview.data.slots.length;
-  const used = overview.data.slots.filter((slot) => slot.taken).length;
+  const overview = useGet("/v1/overview", {});
+  if (overview.data === undefined || overview.data.num_slots === 0) return null;
+  const { num_used: used, num_slots: total } = overview.data;
   return (
     <div className={classes.used}>
       <div className={classes.bar} aria-hidden>

@@ -5,7 +5,7 @@ import { text } from "../text";
 import type { Tokens } from "../theme/tokens";
 import { hueOf } from "../theme/tokens";
 import classes from "./LineChart.module.css";
-import { axis, Plot, type PlotOptions } from "./Plot";
+import { axis, Plot, type PlotOptions, timeAxis } from "./Plot";
 
 export interface Line {
   name: string;
@@ -47,7 +47,7 @@ export function LineChart(props: Props) {
   const options = (tokens: Tokens): PlotOptions => ({
     scales: { x: { time: over === "time" }, y: log ? { distr: 3 } : {} },
     axes: [
-      axis(tokens, over === "time" ? {} : { values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
+      over === "time" ? timeAxis(tokens) : axis(tokens, { values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
       axis(tokens, {
         size: 64,
         values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : calls.current.write(tick))),

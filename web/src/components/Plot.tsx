@@ -58,6 +58,27 @@ export function Plot({ data, options, shape, height, onPlot }: Props) {
   return <div ref={place} className={classes.plot} style={{ minHeight: height }} />;
 }
 
+const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const seconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+/** Times below a chart: of day, to the second where they are that near; a new day says which it is. */
+export function timeAxis(tokens: Tokens, more: uPlot.Axis = {}): uPlot.Axis {
+  return axis(tokens, {
+    space: 80,
+    values: (_, ticks, _axis, _space, step) =>
+      ticks.map((tick, index) => {
+        const at = new Date(tick * 1000);
+        if (step >= 86_400) return days.format(at);
+        const shown = (step < 60 ? seconds : hours).format(at);
+        const before = ticks[index - 1];
+        const isNewDay = before !== undefined && new Date(before * 1000).getDate() !== at.getDate();
+        return isNewDay ? `${days.format(at)}\n${shown}` : shown;
+      }),
+    ...more,
+  });
+}
+
 /** Axes as all charts of the console have them. */
 export function axis(tokens: Tokens, more: uPlot.Axis = {}): uPlot.Axis {
   return {

@@ -61,7 +61,11 @@ function MarkButton({ cluster }: { cluster: Cluster }) {
   return (
     <Popover position="top" withArrow shadow="md" width={360}>
       <Popover.Target>
-        <UnstyledButton className={classes.mark} data-kind={several ? "several" : first.kind} aria-label={`${time(first.at)}: ${label}`}>
+        <UnstyledButton
+          className={classes.mark}
+          data-kind={several ? "several" : first.kind}
+          aria-label={`${time(first.at)}: ${label}`}
+        >
           {several ? cluster.marks.length : <Sign size={14} aria-hidden />}
         </UnstyledButton>
       </Popover.Target>

@@ -1,7 +1,7 @@
 import { Table } from "@mantine/core";
-import { count } from "../format/format";
-import { Time } from "../components/Time";
 import { Swatch } from "../components/Swatch";
+import { Time } from "../components/Time";
+import { count } from "../format/format";
 import { text } from "../text";
 import { slotsOf } from "./Marks";
 import type { SlotMark } from "./marks";

@@ -9,9 +9,9 @@ import {
   IconPlus,
 } from "@tabler/icons-react";
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { keyOf, useGet } from "../api/queries";
 import { cache } from "../api/cache";
 import { useEvents } from "../api/live";
+import { keyOf, useGet } from "../api/queries";
 import { Answer } from "../components/Notice";
 import { Panel } from "../components/Panel";
 import { useNow } from "../components/Time";
@@ -24,7 +24,7 @@ import { MarksTable } from "./MarksTable";
 import type { SlotMark } from "./marks";
 import classes from "./Slots.module.css";
 import { SlotsPlot } from "./SlotsPlot";
-import { addressOfWindow, boundsOf, panned, paused, PRESETS, type TimeWindow, windowOf, zoomed } from "./window";
+import { addressOfWindow, boundsOf, PRESETS, panned, paused, type TimeWindow, windowOf, zoomed } from "./window";
 
 const words = text.slots;
 const KINDS = ["job", "endpoint", "search", "queue", "user"] as const;
@@ -37,10 +37,8 @@ const AT_MOST_EVERY_MS = 1000;
 export function SlotsPanel() {
   const address = useAddress();
   const by = KINDS.find((kind) => kind === address.get("by")) ?? "job";
-  const window = useMemo(
-    () => windowOf(address.get("from"), address.get("until")),
-    [address.get("from"), address.get("until")],
-  );
+  const [from, until] = [address.get("from"), address.get("until")];
+  const window = useMemo(() => windowOf(from, until), [from, until]);
   const asTable = address.get("show") === "table";
   const setWindow = useCallback((next: TimeWindow) => address.set(addressOfWindow(next)), [address.set]);
   const { chart, marks, now } = useSlots(by, window);
@@ -49,7 +47,13 @@ export function SlotsPanel() {
     <Panel
       title={words.title}
       aside={
-        <Controls window={window} onWindow={setWindow} now={now} asTable={asTable} onTable={(show) => address.set({ show: show ? "table" : null })}>
+        <Controls
+          window={window}
+          onWindow={setWindow}
+          now={now}
+          asTable={asTable}
+          onTable={(show) => address.set({ show: show ? "table" : null })}
+        >
           <Select
             aria-label={words.by}
             w={112}
@@ -66,7 +70,14 @@ export function SlotsPanel() {
           asTable ? (
             <MarksTable marks={marks.data?.marks ?? []} more={marks.data?.num_more ?? 0} caption={captionOf(shown)} />
           ) : (
-            <Chart key={by} chart={shown} marks={marks.data?.marks ?? []} window={window} onWindow={setWindow} now={now} />
+            <Chart
+              key={by}
+              chart={shown}
+              marks={marks.data?.marks ?? []}
+              window={window}
+              onWindow={setWindow}
+              now={now}
+            />
           )
         }
       </Answer>

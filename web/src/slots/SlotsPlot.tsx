@@ -1,6 +1,6 @@
 import { type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
-import { axis, Plot, type PlotOptions } from "../components/Plot";
+import { axis, Plot, type PlotOptions, timeAxis } from "../components/Plot";
 import { count, duration, measure, time } from "../format/format";
 import { text } from "../text";
 import type { Tokens } from "../theme/tokens";
@@ -48,17 +48,22 @@ export function SlotsPlot({ chart, layers, hidden, marks, window, onWindow, now,
       x: { time: true, range: () => [current.current.from, current.current.until] },
       y: { range: () => [0, current.current.most * 1.04] },
     },
-    axes: [axis(tokens, { grid: { show: false } }), axis(tokens, { size: 44, incrs: INCREMENTS, values: (_, ticks) => ticks.map(count) })],
+    axes: [
+      timeAxis(tokens, { grid: { show: false } }),
+      axis(tokens, { size: 44, incrs: INCREMENTS, values: (_, ticks) => ticks.map(count) }),
+    ],
     series: [
       {},
-      ...[...stack.layers].reverse().map((layer): uPlot.Series => ({
-        label: layer.key,
-        stroke: tokens.surface,
-        width: 1,
-        fill: (self) => fillOf(self.ctx, tokens, layer.colour),
-        paths: stepped,
-        points: { show: false },
-      })),
+      ...[...stack.layers].reverse().map(
+        (layer): uPlot.Series => ({
+          label: layer.key,
+          stroke: tokens.surface,
+          width: 1,
+          fill: (self) => fillOf(self.ctx, tokens, layer.colour),
+          paths: stepped,
+          points: { show: false },
+        }),
+      ),
       { label: "capacity", stroke: tokens.dim, width: 1.5, dash: [4, 4], paths: stepped, points: { show: false } },
     ],
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
@@ -114,22 +119,22 @@ export function SlotsPlot({ chart, layers, hidden, marks, window, onWindow, now,
   const press = (event: KeyboardEvent) => {
     const place = indexAt(chart.times, at ?? until);
     const step = event.shiftKey ? 10 : 1;
-    const acts: Record<string, () => void> = {
-      ArrowLeft: () => moveTo(place - step),
-      ArrowRight: () => moveTo(place + step),
-      Home: () => moveTo(indexAt(chart.times, from)),
-      End: () => moveTo(chart.times.length - 1),
-      "+": () => onWindow(zoomed(window, 0.5, now)),
-      "=": () => onWindow(zoomed(window, 0.5, now)),
-      "-": () => onWindow(zoomed(window, 2, now)),
-      "[": () => onWindow(panned(window, -0.5, now)),
-      "]": () => onWindow(panned(window, 0.5, now)),
-      "0": () => onWindow({ live: true, length: until - from }),
-      m: () => moveTo(nextMark(marks, chart, at ?? from)),
-      Enter: () => setCursor((shown) => (shown === null ? null : { ...shown, pinned: !shown.pinned })),
-      Escape: () => setCursor(null),
-    };
-    const act = acts[event.key];
+    const acts = new Map<string, () => void>([
+      ["ArrowLeft", () => moveTo(place - step)],
+      ["ArrowRight", () => moveTo(place + step)],
+      ["Home", () => moveTo(indexAt(chart.times, from))],
+      ["End", () => moveTo(chart.times.length - 1)],
+      ["+", () => onWindow(zoomed(window, 0.5, now))],
+      ["=", () => onWindow(zoomed(window, 0.5, now))],
+      ["-", () => onWindow(zoomed(window, 2, now))],
+      ["[", () => onWindow(panned(window, -0.5, now))],
+      ["]", () => onWindow(panned(window, 0.5, now))],
+      ["0", () => onWindow({ live: true, length: until - from })],
+      ["m", () => moveTo(nextMark(marks, chart, at ?? from))],
+      ["Enter", () => setCursor((shown) => (shown === null ? null : { ...shown, pinned: !shown.pinned }))],
+      ["Escape", () => setCursor(null)],
+    ]);
+    const act = acts.get(event.key);
     if (act === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     act();
@@ -141,7 +146,6 @@ export function SlotsPlot({ chart, layers, hidden, marks, window, onWindow, now,
   const shownAt = Math.min(Math.max(at ?? until, from), until);
   return (
     <div className={classes.place}>
-      {/* biome-ignore lint/a11y/useSemanticElements: no input shows a chart */}
       <div
         className={classes.plot}
         role="slider"
@@ -158,7 +162,14 @@ export function SlotsPlot({ chart, layers, hidden, marks, window, onWindow, now,
         <Plot data={data} options={options} shape={shape} height={height} onPlot={onPlot} />
       </div>
       {cursor !== null && box !== null && (
-        <Tooltip chart={chart} layers={stack.layers} at={cursor.at} left={box.left + cursor.left} width={box.left + box.width} pinned={cursor.pinned} />
+        <Tooltip
+          chart={chart}
+          layers={stack.layers}
+          at={cursor.at}
+          left={box.left + cursor.left}
+          width={box.left + box.width}
+          pinned={cursor.pinned}
+        />
       )}
       {box !== null && <Marks marks={marks} box={box} />}
     </div>

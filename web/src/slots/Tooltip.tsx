@@ -37,9 +37,7 @@ export function Tooltip({ chart, layers, at, left, width, pinned }: Props) {
               <td>
                 <Swatch colour={layer.colour} size={10} />
               </td>
-              <td className={classes.tooltipName}>
-                {layer.kind === "job" ? `${layer.id} ${layer.name}` : layer.name}
-              </td>
+              <td className={classes.tooltipName}>{layer.kind === "job" ? `${layer.id} ${layer.name}` : layer.name}</td>
               <td className="num">{measure(layer.values[index])}</td>
             </tr>
           ))}

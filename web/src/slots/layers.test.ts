@@ -52,7 +52,12 @@ test("without a hidden layer the others sink", () => {
 
 test("a chart of no time is empty, and stays drawable", () => {
   const empty = { ...CHART, times: [], values: [[], []], rest: { num_keys: 0, values: [] }, others: [], capacity: [] };
-  expect(stackOf(empty, layersOf(empty, String, ""), new Set(), 130)).toEqual({ x: [130], layers: [], sums: [], capacity: [] });
+  expect(stackOf(empty, layersOf(empty, String, ""), new Set(), 130)).toEqual({
+    x: [130],
+    layers: [],
+    sums: [],
+    capacity: [],
+  });
 });
 
 test.each([

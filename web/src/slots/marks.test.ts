@@ -2,7 +2,18 @@ import { expect, test } from "vitest";
 import { clustersOf, type SlotMark } from "./marks";
 
 function mark(at: number, seq = at): SlotMark {
-  return { seq, at, kind: "grew", message: "", name: "", who: "", colour: null, from_slots: 1, to_slots: 2, job_id: "job-1" };
+  return {
+    seq,
+    at,
+    kind: "grew",
+    message: "",
+    name: "",
+    who: "",
+    colour: null,
+    from_slots: 1,
+    to_slots: 2,
+    job_id: "job-1",
+  };
 }
 
 test("marks that are near are one, those outside are none", () => {

@@ -1,7 +1,11 @@
 import { hueOf, patternOf, type Tokens } from "../theme/tokens";
 
 /** What a layer is filled with: its hue, hatched or dotted in the colour of the surface. */
-export function fillOf(context: CanvasRenderingContext2D, tokens: Tokens, colour: number | null): string | CanvasPattern {
+export function fillOf(
+  context: CanvasRenderingContext2D,
+  tokens: Tokens,
+  colour: number | null,
+): string | CanvasPattern {
   if (colour === null) return tokens.others;
   const hue = tokens.work[hueOf(colour)] ?? tokens.others;
   const pattern = patternOf(colour);

@@ -3,8 +3,9 @@ import { common } from "./en/common";
 import { events } from "./en/events";
 import { logon } from "./en/logon";
 import { machines } from "./en/machines";
+import { overview } from "./en/overview";
 import { queues } from "./en/queues";
 import { slots } from "./en/slots";
 import { usage } from "./en/usage";
 
-export const text = { ...common, events, logon, machines, queues, slots, usage };
+export const text = { ...common, events, logon, machines, overview, queues, slots, usage };

@@ -12,6 +12,7 @@ from pliant.cli import formatting
 from pliant.cli.completion import complete
 from pliant.cli.jobs.arrays import how_it_is, names_of, show_array, wait_for_array
 from pliant.cli.jobs.plan import advice
+from pliant.cli.jobs.preview import DryRunOption, show_preview
 from pliant.cli.options import (
     AfterAnyOption,
     AfterOption,
@@ -194,6 +195,7 @@ def set_job(  # noqa: PLR0913 (one parameter per option)
     after: AfterOption = None,
     after_any: AfterAnyOption = None,
     no_after: Annotated[bool, typer.Option("--no-after", help="Let it wait for no other job.")] = False,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Change priority, minimum, maximum, queue or tags of a job.
@@ -202,6 +204,7 @@ def set_job(  # noqa: PLR0913 (one parameter per option)
     be changed until it starts, its tags also when it has ended.
 
     \b
+    pliant set digits --priority 10000 --dry-run
     pliant set digits --priority 10000
     pliant set 7 --tag best --tag accuracy=0.97 --untag candidate
     pliant set 3 --min 2 --max 4
@@ -213,6 +216,9 @@ def set_job(  # noqa: PLR0913 (one parameter per option)
     patch = validate(JobPatch, leave_out_none(given) | tagged | dict.fromkeys(waits, ()))
     with open_client(context) as client:
         patch = patch.model_copy(update=names_of(client, waits))
+        if dry_run:
+            show_preview(client.previews.change(job_id_of(client, job), patch), as_json=as_json)
+            return
         changed = client.change(job_id_of(client, job), patch)
     moved = "" if queue is None else f", queue {changed.queue}"
     moved += f", {changed.why}" if waits and changed.why else ""

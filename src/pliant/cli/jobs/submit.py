@@ -18,6 +18,7 @@ from pliant.cli.jobs.code import script_of, warn_of_parts, warn_of_siblings
 from pliant.cli.jobs.file_keys import is_job_file
 from pliant.cli.jobs.job_file import read_job_file, write_job_file
 from pliant.cli.jobs.job_schema import print_schema
+from pliant.cli.jobs.preview import DryRunOption, show_preview
 from pliant.cli.options import ArgsArgument, FollowOption, JsonOption, WaitOption, leave_out_none
 from pliant.cli.problems import validate
 from pliant.cli.screen import say, say_notes
@@ -64,6 +65,7 @@ def submit(  # noqa: PLR0913 (one parameter per option)
     _schema: SchemaOption = False,
     follow: FollowOption = False,
     wait: WaitOption = False,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Submit a training: pack code, send it, queue it.
@@ -79,18 +81,22 @@ def submit(  # noqa: PLR0913 (one parameter per option)
     \b
     pliant submit train.py --max 8 -- --epochs 20
     pliant submit project/ --script train.py --min 2 --max 8 --follow
+    pliant submit train.py --min 2 --max 8 --dry-run
     pliant submit ddp.py --fixed 4
     pliant submit evaluate.py --after 7
     pliant submit train.py --array lr=0.1,0.01 --array batch=32,64 -- --epochs 3
     pliant submit train.py --max 8 --save job.yaml; pliant submit job.yaml
     """
     given |= {"array": None if array is None else values_of(array), "array_max": array_max, "args": args}
-    if save is not None and (follow or wait or as_json):
-        raise InvalidInput.at("--save", "nothing is submitted with it; leave --follow, --wait and --json out")
+    if save is not None and (follow or wait or dry_run or as_json):
+        raise InvalidInput.at("--save", "nothing is submitted with it; leave --follow, --wait, --dry-run, --json out")
     file = read_job_file(path) if is_job_file(path) else None
     typed, from_file = (given | {"path": str(path)}, ()) if file is None else file.beside(context, given)
     with nullcontext() if file is None else file.naming_places(from_file):
         asked = _read(typed)
+        if dry_run:
+            _foresee(context, asked, as_json=as_json)
+            return
         if save is None:
             _send(context, asked, follow=follow, wait=wait, as_json=as_json)
             return
@@ -141,11 +147,28 @@ def _send(context: typer.Context, asked: _Asked, *, follow: bool, wait: bool, as
         _submit(client, asked, follow=follow, wait=wait, as_json=as_json)
 
 
-def _submit(client: Client, asked: _Asked, *, follow: bool, wait: bool, as_json: bool) -> None:
+def _foresee(context: typer.Context, asked: _Asked, *, as_json: bool) -> None:
+    """Print what would become of a job that was submitted now.
+
+    Raises:
+        InvalidInput: it is an array; or whatever the server finds wrong.
+    """
+    if isinstance(asked.request, ArrayRequest):
+        raise InvalidInput.at("--dry-run", "it foresees one job, and this is an array; leave --array out")
+    with open_client(context) as client:
+        show_preview(client.previews.submission(_with_ids(client, asked)), as_json=as_json)
+
+
+def _with_ids(client: Client, asked: _Asked) -> JobRequest:
+    """Return the request with the jobs that it names by their ids."""
     request = asked.request
-    if asked.jobs:
-        given = {**request.model_dump(exclude_defaults=True), **find_jobs(client, asked.jobs)}
-        request = validate(type(request), given)
+    if not asked.jobs:
+        return request
+    return validate(type(request), {**request.model_dump(exclude_defaults=True), **find_jobs(client, asked.jobs)})
+
+
+def _submit(client: Client, asked: _Asked, *, follow: bool, wait: bool, as_json: bool) -> None:
+    request = _with_ids(client, asked)
     if isinstance(request, ArrayRequest):
         made = client.arrays.submit(asked.code, request)
         say_notes(made.notes)

@@ -11,7 +11,6 @@ from pliant.api.jobs import (
     ChartPage,
     EventPage,
     JobDetail,
-    JobPage,
     JobPatch,
     JobRequest,
     LogFile,
@@ -28,11 +27,12 @@ from pliant.api.view import fill
 from pliant.client.folders.pack import Limits
 from pliant.client.folders.result import fetch_result
 from pliant.client.folders.script import find_script
-from pliant.client.http.connection import Connection, Params, parse
+from pliant.client.http.connection import Params, parse
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.patience import observe
 from pliant.client.http.stream import stream_events
 from pliant.client.http.tunnel import connect_tunnel
+from pliant.client.nouns.job_lists import JobLists
 from pliant.client.nouns.logs import log_files, read_log
 from pliant.client.nouns.noun import checked
 from pliant.client.nouns.stacks import TaskStacks, fetch_stacks, recorded_stacks
@@ -52,7 +52,6 @@ _JOB: Final = LazyAdapter(Job)
 _NOTED_JOB: Final = LazyAdapter(NotedJob)
 _RERUN_JOB: Final = LazyAdapter(RerunJob)
 _RESULT_FILES: Final = LazyAdapter(ResultFiles)
-_JOB_PAGE: Final = LazyAdapter(JobPage)
 _JOB_DETAIL: Final = LazyAdapter(JobDetail)
 _WHY: Final = LazyAdapter(Why)
 _TUNNEL: Final = LazyAdapter(TunnelView)
@@ -62,11 +61,8 @@ _CHART_PAGE: Final = LazyAdapter(ChartPage)
 _METRIC_PAGE: Final = LazyAdapter(MetricPage)
 
 
-class JobClient:
+class JobClient(JobLists):
     """The jobs of a server; errors as `Client` says."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def submit(
         self,
@@ -130,35 +126,6 @@ class JobClient:
             NotFound: no job of that id that we may see.
         """
         return JobHandle(self, fill(NotedJob, self.job(job_id).job, notes=()))
-
-    def jobs(
-        self,
-        *,
-        states: Sequence[str] = (),
-        owners: Sequence[str] = (),
-        queues: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        searches: Sequence[str] | None = (),
-        before: str | None = None,
-        limit: int = 100,
-    ) -> JobPage:
-        """Return jobs, newest first: those in one of these states, queues, …, with all of these tags.
-
-        Args:
-            states: as `JobState`; or `waiting` (pending or paused) and `ended`.
-            owners, queues: users, and queues, by their names.
-            tags: `NAME` or `NAME=VALUE`; of several with the same name one is enough. Commas divide, as above.
-            searches: only trials of these searches; None: no trials of any.
-            before: `next` of the page before.
-            limit: of this page, 1000 at most.
-
-        Raises:
-            InvalidInput: with every state, user, queue and search that there is not.
-        """
-        trials = False if searches is None else None
-        asked = {"state": states, "owner": owners, "queue": queues, "tag": tags, "search": searches or ()}
-        words = {name: [given] if isinstance(given, str) else list(given) for name, given in asked.items()}
-        return self._connection.get(_JOB_PAGE, "/jobs", {"limit": limit, "before": before, "trials": trials, **words})
 
     def job(self, job_id: str) -> JobDetail:
         """Return a job with its tasks and generations."""

@@ -19,6 +19,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
+from pliant.control.jobs.capacity import CapacityRecord
+from pliant.control.jobs.colours import Colours
 from pliant.control.jobs.counts import ControlCounts
 from pliant.control.jobs.draft import Action, Draft, DrainTask, DumpStacks, KillTask, SendMessage, StartTask
 from pliant.control.jobs.inbox import ControlInbox
@@ -49,6 +51,8 @@ class Ledger:
     ) -> None:
         self.kinds = kinds
         self.counts = ControlCounts(clock.now)
+        self.colours = Colours(store)
+        self.capacity = CapacityRecord(store)
         self.lock = threading.RLock()
         self.dirty = True
         """Something changed that the scheduler sees."""

@@ -17,7 +17,6 @@ class Planner:
 
     def __init__(
         self,
-        *,
         ledger: Ledger,
         cluster: Cluster,
         policy: Policy,

@@ -69,7 +69,6 @@ class Previews:
 
     def __init__(
         self,
-        *,
         ledger: Ledger,
         cluster: Cluster,
         requests: JobRequests,

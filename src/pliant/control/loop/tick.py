@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
-from pliant.control.jobs.colours import Colours
 from pliant.control.jobs.deferred import DeferredExits
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.exits import fence, lose_vanished, receive, take_exit, take_note, take_unsent
@@ -31,7 +30,6 @@ from pliant.control.jobs.live import LiveJob, job_of
 from pliant.control.jobs.orders import job_token
 from pliant.control.kinds import KINDS
 from pliant.control.kinds.endpoint.kernels import KernelRequests
-from pliant.control.loop.capacity import CapacityRecord
 from pliant.control.loop.deadlines import next_deadline, pass_time, postpone
 from pliant.control.loop.gate import PreparationCheck
 from pliant.control.loop.measures import Measures
@@ -109,12 +107,7 @@ class Control:
         )
         self.inquiries = inquiries_of(store, clock, settings, self._ledger, self.queries)
         acceptance = Acceptance(
-            ledger=self._ledger,
-            settings=settings,
-            queries=self.queries,
-            queues=self.queues,
-            inputs=inputs,
-            colours=Colours(store),
+            ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )
         self.requests = JobRequests(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, acceptance=acceptance
@@ -124,30 +117,15 @@ class Control:
         self.sidecars = SidecarRequests(self._ledger, settings, self.queries, self.queues, cluster)
         self.kernels = KernelRequests(self._ledger, settings)
         self.ending = EndRequests(self._ledger, cluster)
-        self.standing = JobStanding(find=self._ledger.get, policy=settings.policy)
-        self._planner = Planner(
-            ledger=self._ledger,
-            cluster=cluster,
-            policy=settings.policy,
-            preparations=PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings),
-            queues=self.queues,
-            standing=self.standing,
-            machines=self.inquiries.machines,
-        )
-        self.previews = Previews(
-            ledger=self._ledger,
-            cluster=cluster,
-            requests=self.requests,
-            queues=self.queues,
-            acceptance=acceptance,
-            policy=settings.policy,
-            machines=self.inquiries.machines,
-        )
+        self.standing = JobStanding(store=store, find=self._ledger.get, policy=settings.policy)
+        policy, machines = settings.policy, self.inquiries.machines
+        preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
+        self._planner = Planner(self._ledger, cluster, policy, preparations, self.queues, self.standing, machines)
+        self.previews = Previews(self._ledger, cluster, self.requests, self.queues, acceptance, policy, machines)
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
         )
-        self._capacity = CapacityRecord(store)
-        self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._capacity.span)
+        self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._ledger.capacity.span)
         self.started_at = self._ticked_at = clock.now()
         self._disconnected: set[TaskId] = set()
         self._deferred = DeferredExits()
@@ -222,7 +200,7 @@ class Control:
             missing = reconcile(draft := self._ledger.draft(), self._kinds, self._cluster.observe())
             self._deferred.expect(missing, self._clock.now() + self.settings.timeouts.messages_s)
             self._ledger.commit(draft)
-            self._capacity.note(self._clock.now(), self._cluster.observe().nodes)
+            self._ledger.capacity.note(self._clock.now(), self._cluster.observe().nodes)
 
     def run(self) -> None:
         """Tick until `close`, whenever something happened or is due, once a second at least."""
@@ -284,8 +262,8 @@ class Control:
                 self._take_due(now)
             if not self._ledger.draining:
                 self._planner.plan(now)
-            self._capacity.note(now, self._cluster.observe().nodes)
             self._ticked_at = now
+            self._ledger.capacity.note(now, self._cluster.observe().nodes)
 
     def _take_due(self, now: float) -> None:
         for ended in self._deferred.due(now):

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from pliant.control.jobs.colours import Colours
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.waiting import Awaited
@@ -57,14 +56,7 @@ class Acceptance:
     """Checks submissions and queues what they ask for."""
 
     def __init__(
-        self,
-        *,
-        ledger: Ledger,
-        settings: ControlSettings,
-        queries: Queries,
-        queues: Queues,
-        inputs: JobInputs,
-        colours: Colours,
+        self, *, ledger: Ledger, settings: ControlSettings, queries: Queries, queues: Queues, inputs: JobInputs
     ) -> None:
         self._ledger = ledger
         self._settings = settings
@@ -72,7 +64,6 @@ class Acceptance:
         self._queues = queues
         self._inputs = inputs
         self._predecessors = Predecessors(queries=queries, live=ledger.get)
-        self._colours = colours
 
     @contextmanager
     def checked(
@@ -189,7 +180,7 @@ class Acceptance:
                     after=after,
                     after_any=after_any,
                     rerun_of=checked.rerun_of,
-                    colour=self._colours.choose(one, (live.job for live in draft.jobs() if not live.job.ended)),
+                    colour=self._ledger.colours.choose(one, (live.job for live in draft.jobs() if not live.job.ended)),
                 )
                 changes.submit(draft, self._ledger.kinds, new, checked.owner, notes if checked.tells else ())
                 self._inputs.notices.keep(job_id, checked.notices, checked.owner)  # before it: it may be over at once

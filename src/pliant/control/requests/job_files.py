@@ -3,14 +3,17 @@
 Reads only, and only when somebody asks: no decision waits for it.
 """
 
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from pliant.api.job_files import CheckpointFile, CheckpointFiles, SeriesEnds
+from pliant.api.jobs import ResultFile, ResultFiles
 from pliant.control.requests.origin import CHECKPOINT
 from pliant.control.requests.queries import MAX_TIME
 from pliant.control.settings import ControlSettings
 from pliant.control.upkeep.event_files import EventFile
-from pliant.control.upkeep.results import open_result
+from pliant.control.upkeep.results import list_results, open_result, pack_results
 from pliant.core.errors import Conflict, NotFound
 from pliant.core.job import Job
 from pliant.core.ports import Store
@@ -20,6 +23,8 @@ from pliant.files.untrusted.packing import MadeFile, PackedFile
 from pliant.files.untrusted.walking import list_folder
 
 MAX_SERIES: Final = 1000
+MAX_FILES: Final = 10_000
+MAX_LEFT_OUT: Final = 100
 
 
 class JobFileQueries:
@@ -43,6 +48,37 @@ class JobFileQueries:
             raise Conflict(f"{shown(name)!r} of {job.id} is not sent: {error}") from error
         except OSError as error:
             raise NotFound(f"{job.id} has no result {shown(name)!r}; its files list those that it has") from error
+
+    def results(self, job: Job) -> ResultFiles:
+        """Return the files of a job's results, as `pack` would pack them now."""
+        left_out: list[str] = []
+
+        def leave_out(name: str, why: str) -> None:
+            if len(left_out) < MAX_LEFT_OUT:
+                left_out.append(f"{shown(name)}: {why}")
+
+        found = list_results(self._settings.folders(job.id), leave_out, EventFile(job=job, charts=self._store))
+        files = tuple(
+            ResultFile(path=name, num_bytes=facts.st_size, changed_at=min(max(0.0, facts.st_mtime), MAX_TIME))
+            for name, facts in islice(found, MAX_FILES)
+        )
+        if next(found, None) is not None:
+            left_out.append(f"only the first {MAX_FILES:,} files are listed; the archive has all")
+        return ResultFiles(files=files, left_out=tuple(left_out))
+
+    def pack(
+        self, job: Job, *, only: Sequence[str] = (), but: Sequence[str] = (), with_series: bool = False
+    ) -> Iterator[bytes]:
+        """Return a tar.gz of a job's results, made while it is read; without its checkpoints.
+
+        Args:
+            job: the job.
+            only: patterns of names in the archive; all if there are none.
+            but: patterns of names that are left out.
+            with_series: with a file for TensorBoard of its series, if it has any.
+        """
+        made = EventFile(job=job, charts=self._store) if with_series else None
+        return pack_results(self._settings.folders(job.id), only, but, made)
 
     def open_code(self, job: Job) -> OpenFile:
         """Return the code that a job was submitted with, packed; who calls this closes it.

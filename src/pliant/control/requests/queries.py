@@ -5,10 +5,9 @@ Reads only. File names from outside are matched against what is there, never joi
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import islice
 from typing import NamedTuple
 
 from pliant import __version__
@@ -21,8 +20,6 @@ from pliant.api.jobs import (
     JobPage,
     LogFile,
     MetricPage,
-    ResultFile,
-    ResultFiles,
     SlotView,
     UsagePage,
     Why,
@@ -30,8 +27,7 @@ from pliant.api.jobs import (
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import ControlSettings
-from pliant.control.upkeep.event_files import EventFile
-from pliant.control.upkeep.results import list_results, pack_results, when_logs_were_removed
+from pliant.control.upkeep.results import when_logs_were_removed
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, EventKind
@@ -41,15 +37,12 @@ from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView, PolicyName
 from pliant.core.ports import Clock, Cluster, EventFilter, Store
 from pliant.core.slot import WHOLE_SLOT
-from pliant.files.untrusted.names import shown
 from pliant.files.untrusted.opening import refusal
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import list_folder
 
 MAX_PAGE = 1000
 NUM_DECISIONS = 50
-MAX_FILES = 10_000
-MAX_LEFT_OUT = 100
 MAX_TIME = float(2**33)
 """Of a file's last change, which its owner may set to anything: in the year 2242."""
 _STREAM = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
@@ -251,19 +244,6 @@ class Queries:
         found = events[-1].seq if events else which.after
         return EventPage(events=events, last=found if len(events) == which.limit else max(found, newest))
 
-    def news(
-        self, after: int, kinds: Sequence[EventKind], limit: int, visible: VisibleJobs | None
-    ) -> tuple[Event, ...]:
-        """Return the newest events of some kinds after a number, as far as somebody sees them, in order."""
-        found: tuple[Event, ...] = ()
-        while page := self._store.events(EventFilter(after=after, kinds=tuple(kinds), visible=visible, limit=MAX_PAGE)):
-            found, after = (*found, *page)[-limit:], page[-1].seq
-        return found
-
-    def num_by_state(self, visible: VisibleJobs | None) -> Mapping[JobState, int]:
-        """Return how many trainings that somebody sees are in each state, trials not among them."""
-        return self._store.num_by_state(JobFilter(kinds=("training", "fixed")), visible=visible)
-
     def usage(self, since: float, job_id: str | None, visible: VisibleJobs | None = None) -> UsagePage:
         """Return who held how many slots, and when."""
         one = None if job_id is None else self.require_visible(job_id, visible).id
@@ -348,39 +328,6 @@ class Queries:
     def task_runs(self, task_id: str) -> bool:
         """Tell whether a task has not ended."""
         return any(TaskId(task_id) in live.tasks for live in self._jobs().values())
-
-    def files(self, job_id: str) -> ResultFiles:
-        """Return the files of a job's results, as `result` would pack them now."""
-        left_out: list[str] = []
-
-        def leave_out(name: str, why: str) -> None:
-            if len(left_out) < MAX_LEFT_OUT:
-                left_out.append(f"{shown(name)}: {why}")
-
-        job = self.job(job_id)
-        found = list_results(self._settings.folders(job.id), leave_out, EventFile(job=job, charts=self._store))
-        files = tuple(
-            ResultFile(path=name, num_bytes=facts.st_size, changed_at=min(max(0.0, facts.st_mtime), MAX_TIME))
-            for name, facts in islice(found, MAX_FILES)
-        )
-        if next(found, None) is not None:
-            left_out.append(f"only the first {MAX_FILES:,} files are listed; the archive has all")
-        return ResultFiles(files=files, left_out=tuple(left_out))
-
-    def result(
-        self, job_id: str, *, only: Sequence[str] = (), but: Sequence[str] = (), with_series: bool = False
-    ) -> Iterator[bytes]:
-        """Return a tar.gz of a job's results, made while it is read; without its checkpoints.
-
-        Args:
-            job_id: the job.
-            only: patterns of names in the archive; all if there are none.
-            but: patterns of names that are left out.
-            with_series: with a file for TensorBoard of its series, if it has any.
-        """
-        job = self.job(job_id)
-        made = EventFile(job=job, charts=self._store) if with_series else None
-        return pack_results(self._settings.folders(job.id), only, but, made)
 
 
 _ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.STOPPED)

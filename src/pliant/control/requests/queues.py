@@ -4,7 +4,7 @@ Whatever changes is written first and then acted on, under the one lock of contr
 `all` and the queue `default` are always there: before somebody changes them they are in no registry, at revision 0.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -116,23 +116,11 @@ class Queues:
 
     def views(self, nodes: Sequence[NodeView], instead: Queue | None = None) -> tuple[QueueRules, ...]:
         """Return the queues as the scheduler sees them on these hosts; with one `instead` of that of its name."""
-        slots = {
-            name: None if kept.noun.is_whole_pool else kept.noun.slots_of(nodes) for name, kept in self._groups.items()
-        }
-        return tuple(
-            QueueRules(
-                name=queue.name,
-                group=queue.resource_group,
-                slots=slots[queue.resource_group],
-                policy=queue.policy,
-                preemption=queue.preemption,
-                weight=queue.weight,
-            )
-            for queue in (
-                instead if instead is not None and kept.noun.name == instead.name else kept.noun
-                for kept in self._queues.values()
-            )
-        )
+        groups = {name: kept.noun for name, kept in self._groups.items()}
+        nouns = (kept.noun for kept in self._queues.values())
+        if instead is not None:
+            nouns = (instead if noun.name == instead.name else noun for noun in nouns)
+        return rules_of(nouns, groups, nodes)
 
     def lack(self, group: str) -> tuple[str, ...]:
         """Return a note that a resource group has no slots now, and why; nothing if it has some."""
@@ -292,11 +280,8 @@ class Queues:
         """
         kept = self.queue(name)
         queue: Queue = replace(kept.noun, **changes)  # type: ignore[arg-type]
-        if queue.run_as != kept.noun.run_as and (jobs := self.jobs_of(name)):
-            raise Conflict(
-                f"jobs of queue {name!r} have not ended ({_names([live.id for live in jobs])}), and their files "
-                f"belong to another user; make another queue for {queue.run_as or 'the user of the server'}"
-            )
+        if queue.run_as != kept.noun.run_as:
+            _refuse_files_of_another(queue, self.jobs_of(name))
         self._check(queue)
         return queue
 
@@ -355,6 +340,24 @@ class Queues:
         return f"{num} slot{'s' * (num != 1)} on {len(slots)} host{'s' * (len(slots) != 1)}"
 
 
+def rules_of(
+    queues: Iterable[Queue], groups: Mapping[str, ResourceGroup], nodes: Sequence[NodeView]
+) -> tuple[QueueRules, ...]:
+    """Return queues over these groups as the scheduler sees them on these hosts."""
+    slots = {name: None if group.is_whole_pool else group.slots_of(nodes) for name, group in groups.items()}
+    return tuple(
+        QueueRules(
+            name=queue.name,
+            group=queue.resource_group,
+            slots=slots[queue.resource_group],
+            policy=queue.policy,
+            preemption=queue.preemption,
+            weight=queue.weight,
+        )
+        for queue in queues
+    )
+
+
 def queues_of(
     store: Store,
     cluster: Cluster,
@@ -392,6 +395,14 @@ def _found(there: Mapping[str, Kept[T]], name: str, what: str) -> Kept[T]:
 def _refuse_taken(there: Mapping[str, object], name: str, what: str) -> None:
     if name in there:
         raise Conflict(f"there is a {what} {name!r} already; choose another name, or change that one")
+
+
+def _refuse_files_of_another(queue: Queue, jobs: Sequence[LiveJob]) -> None:
+    if jobs:
+        raise Conflict(
+            f"jobs of queue {queue.name!r} have not ended ({_names([live.id for live in jobs])}), and their files "
+            f"belong to another user; make another queue for {queue.run_as or 'the user of the server'}"
+        )
 
 
 def _check_size(queue: Queue, max_tasks: int) -> None:

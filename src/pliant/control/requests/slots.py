@@ -11,7 +11,7 @@ from pliant.core.job import JobId
 from pliant.core.job_filter import JobFilter
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import Clock, EventFilter, Store
-from pliant.core.slot_history import HOUR_S, CapacitySpan, JobLayer, SlotChart, SlotHistory
+from pliant.core.slot_history import HOUR_S, CapacitySpan, JobLayer, SlotChart, SlotRecords
 from pliant.policy.slot_chart import BucketRow, ChartRequest, buckets_for, draw
 from pliant.policy.slot_marks import ENDS, MARKED, mark_of
 
@@ -76,7 +76,7 @@ class SlotQueries:
         history = replace(history, spans=self._reach_now(history.spans, now))
         return draw(request, history, row, now, lambda layer: _sees(visible, layer))
 
-    def _read(self, request: ChartRequest) -> tuple[BucketRow, SlotHistory]:
+    def _read(self, request: ChartRequest) -> tuple[BucketRow, SlotRecords]:
         row = buckets_for(request)
         if row.width < HOUR_S or row.width % HOUR_S:
             found = self._store.slot_history(row.begins_at, row.ends_at, max_steps=MAX_STEPS)

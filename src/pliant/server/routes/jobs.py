@@ -198,7 +198,7 @@ def chart(
 @routes.get("/jobs/{job_id}/files", Permission.JOBS_READ, "List a job's results", 404)
 def files(control: InControl, job: VisibleJob) -> ResultFiles:
     """Return the files that the archive of the results would have now."""
-    return control.queries.files(job.id)
+    return control.inquiries.files.results(job)
 
 
 @routes.get(
@@ -223,6 +223,6 @@ def result(
     Files of the code folder that are new or changed lie below `work/`. Below `tensorboard/` lies an event file of the
     job's series, if it has any.
     """
-    chunks = control.queries.result(job.id, only=only or (), with_series=True)
+    chunks = control.inquiries.files.pack(job, only=only or (), with_series=True)
     name = f'attachment; filename="{job.id}-result.tar.gz"'
     return StreamingResponse(chunks, media_type="application/gzip", headers={"Content-Disposition": name})

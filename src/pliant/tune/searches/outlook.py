@@ -30,6 +30,10 @@ class SearchOutlook:
         self._book = book
         self._ports = ports
 
+    def colour(self, name: str) -> int | None:
+        """Return the colour of a search in charts; None before it has a trial."""
+        return self._ports.colour_of(name)
+
     def seconds_left(self, name: str) -> float | None:
         """Return how many seconds a search will still run, about; None if nobody can tell, or it does not run."""
         with self._book.lock:

@@ -153,10 +153,6 @@ class SearchRequests:
         """Return a trial, without asking who may see it; None if there is none."""
         return self._ports.searches.trial(name, number)
 
-    def colour(self, name: str) -> int | None:
-        """Return the colour of a search in charts; None before it has a trial."""
-        return self._ports.colour_of(name)
-
     def now(self) -> float:
         """Return the time."""
         return self._ports.now()

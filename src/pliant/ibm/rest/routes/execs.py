@@ -172,7 +172,7 @@ def result(context: InContext, caller: Caller, exec_id: str, optimizerStates: bo
     with translate_disk_errors(context.uploads), ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile(dir=context.uploads))
         but = () if optimizerStates else (_OPTIMIZER_STATES,)
-        _zip(context.control.queries.result(job.id, but=but), file)
+        _zip(context.control.inquiries.files.pack(job, but=but), file)
         size = file.tell()
         file.seek(0)
         stack.pop_all()

@@ -1,0 +1,90 @@
+"""Every page, for everybody who may see it: reached by its address, read by people who do not see, in both schemes, on a
+telephone and a desk."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.conftest import NARROW, WIDE
+from tests.e2e.pool import HERE, Pool
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+EVERYBODY: Final = ("/", "/jobs", "/endpoints", "/searches", "/models", "/models/templates", "/models/trainings")
+MORE: Final = ("/datasets", "/environments", "/queues", "/machines", "/usage", "/events", "/me")
+OF_USERS: Final = ("/submit", "/searches/new")
+OF_ADMINS: Final = ("/people", "/audit", "/settings")
+OF_THE_JOB: Final = ("overview", "metrics", "workers", "logs", "events", "config", "results")
+
+
+@pytest.fixture
+def job_id(pool: Pool, tmp_path: Path) -> Iterator[str]:
+    """A training that goes on while pages are looked at."""
+    tmp_path.chmod(0o777)
+    pace = tmp_path / "pace"
+    pace.write_text("0.2")
+    pace.chmod(0o666)
+    job = pool.submit(
+        HERE / "paced.py", "--max", "4", "--name", "resnet", args=("--pace", str(pace), "--epochs", "500")
+    )
+    with pool.client() as client:
+        pool.until(lambda: pool.training(client, job), "it trains")
+    yield job
+
+
+def test_every_page_is_whole_on_a_desk_and_on_a_telephone(visit: Any, job_id: str) -> None:
+    """No page has a violation of WCAG 2.2 AA that axe finds, or scrolls sideways, in either scheme."""
+    paths = (*EVERYBODY, *MORE, *OF_USERS, *OF_ADMINS, *(f"/jobs/{job_id}/{tab}" for tab in OF_THE_JOB))
+    found: list[str] = []
+    for size, scheme in ((WIDE, "light"), (WIDE, "dark"), (NARROW, "light"), (NARROW, "dark")):
+        visitor = visit("a-admin", size=size, scheme=scheme)
+        for path in paths:
+            visitor.goto(path)
+            name = path.replace(job_id, "job").strip("/").replace("/", "-") or "overview"
+            visitor.picture(f"{name}-{size[0]}-{scheme}")
+            if size == WIDE or scheme == "light":  # what axe finds there depends on colours or on the width
+                found += [f"{path} {size[0]} {scheme}: {violation}" for violation in visitor.violations()]
+            if (sideways := visitor.num_sideways()) > 0:
+                found.append(f"{path} is {sideways} pixels wider than {size[0]}")
+            if visitor.page.get_by_text("This page has failed").count():
+                found.append(f"{path} has failed: {visitor.complaints}")
+    assert found == []
+
+
+def test_what_a_role_may_not_do_is_not_shown(visit: Any, job_id: str) -> None:
+    """A viewer finds nothing to submit or to change, and no page of administrators; who types its address neither."""
+    page = visit("a-viewer").goto("/")
+    rail = page.get_by_role("navigation").first
+    expect(rail.get_by_role("link", name="Jobs")).to_be_visible()
+    expect(rail.get_by_role("link", name="People")).to_have_count(0)
+    expect(page.get_by_role("link", name="Submit", exact=True)).to_have_count(0)
+
+    page = visit("a-user").goto("/")
+    expect(page.get_by_role("link", name="Submit", exact=True)).to_be_visible()
+    expect(page.get_by_role("navigation").first.get_by_role("link", name="Settings")).to_have_count(0)
+
+    page = visit("a-admin").goto("/")
+    expect(page.get_by_role("navigation").first.get_by_role("link", name="People")).to_be_visible()
+
+
+def test_of_other_peoples_jobs_one_sees_slots_and_nothing_else(visit: Any, job_id: str) -> None:
+    page = visit("a-user").goto("/?from=-900")
+    expect(page.get_by_text("others").first).to_be_visible()
+    expect(page.get_by_text("resnet")).to_have_count(0)
+
+
+def test_keys_lead_everywhere(visit: Any, pool: Pool) -> None:
+    visitor = visit("a-user")
+    page = visitor.goto("/")
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    expect(page.get_by_role("heading", name="Queues", exact=True)).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("usage")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Usage", exact=True)).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("go to Jobs")
+    assert visitor.violations() == []
