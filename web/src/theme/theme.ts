@@ -1,4 +1,5 @@
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
+import { text } from "../text";
 import { type Scheme, TOKENS } from "./tokens";
 
 const BLUE: MantineColorsTuple = [
@@ -46,9 +47,14 @@ export const theme = createTheme({
     SegmentedControl: { defaultProps: { size: "xs" } },
     Tooltip: { defaultProps: { openDelay: 300, multiline: true, maw: 360, withArrow: true } },
     Modal: {
-      defaultProps: { centered: true, transitionProps: { duration: 120 } },
+      defaultProps: {
+        centered: true,
+        transitionProps: { duration: 120 },
+        closeButtonProps: { "aria-label": text.close },
+      },
       styles: { title: { fontSize: 16, lineHeight: "24px", fontWeight: 600 } },
     },
+    Drawer: { defaultProps: { closeButtonProps: { "aria-label": text.close } } },
     Menu: { defaultProps: { transitionProps: { duration: 120 } } },
   },
 });
