@@ -29,6 +29,7 @@ export function Columns({ columns, shown, change }: Props) {
             <Checkbox
               key={id}
               size="xs"
+              data-mantine-stop-propagation // Escape closes this, not the dialog around it
               label={title}
               checked={chosen.has(id)}
               onChange={(event) => {
