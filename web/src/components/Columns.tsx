@@ -1,5 +1,6 @@
 import { Button, Checkbox, Popover, Stack } from "@mantine/core";
 import { IconColumns } from "@tabler/icons-react";
+import { useEffect, useState } from "react";
 import { text } from "../text";
 
 interface Props {
@@ -11,6 +12,10 @@ interface Props {
 
 /** Chooses which columns a table shows. */
 export function Columns({ columns, shown, change }: Props) {
+  const kept = [...shown].join();
+  const [chosen, setChosen] = useState(shown);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `kept` says what `shown` holds
+  useEffect(() => setChosen(shown), [kept]);
   return (
     <Popover position="bottom-end" shadow="md" trapFocus>
       <Popover.Target>
@@ -24,12 +29,14 @@ export function Columns({ columns, shown, change }: Props) {
             <Checkbox
               key={id}
               size="xs"
+              data-mantine-stop-propagation // Escape closes this, not the dialog around it
               label={title}
-              checked={shown.has(id)}
+              checked={chosen.has(id)}
               onChange={(event) => {
-                const next = new Set(shown);
+                const next = new Set(chosen);
                 if (event.currentTarget.checked) next.add(id);
                 else next.delete(id);
+                setChosen(next);
                 change(next);
               }}
             />

@@ -26,6 +26,7 @@ export function Stale({ differences, onTheirs, onMine }: Props) {
       variant="outline"
       icon={<IconAlertTriangle size={18} />}
       title={text.stale.title}
+      styles={{ title: { color: "var(--state-waiting)" } }}
       role="alert"
     >
       <Text size="sm">{text.stale.hint}</Text>

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { Answer, Empty, Problem } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { useAddress } from "../../components/useAddress";
+import { useTyped } from "../../components/useTyped";
 import { count } from "../../format/format";
 import { text } from "../../text";
 import { EventRow } from "./EventRow";
@@ -47,6 +48,8 @@ export default function Events() {
 
 function Filters({ filter }: { filter: Filter }) {
   const address = useAddress();
+  const [find, setFind] = useTyped(address.get("q") ?? "", (q) => address.set({ q }));
+  const [job, setJob] = useTyped(filter.job ?? "", (value) => address.set({ job: value.trim() }));
   return (
     <Group gap="sm" align="flex-start">
       <MultiSelect
@@ -63,23 +66,20 @@ function Filters({ filter }: { filter: Filter }) {
       <TextInput
         aria-label={words.job}
         placeholder={words.jobHint}
-        defaultValue={filter.job ?? ""}
+        value={job}
         maxLength={60}
         className={classes.job}
-        onBlur={(event) => address.set({ job: event.currentTarget.value.trim() })}
-        onKeyDown={(event) => {
-          if (event.key === "Enter") address.set({ job: event.currentTarget.value.trim() });
-        }}
+        onChange={(event) => setJob(event.currentTarget.value)}
       />
       <TextInput
         type="search"
         aria-label={words.find}
         placeholder={words.findHint}
         leftSection={<IconSearch size={14} />}
-        value={address.get("q") ?? ""}
+        value={find}
         maxLength={200}
         className={classes.find}
-        onChange={(event) => address.set({ q: event.currentTarget.value })}
+        onChange={(event) => setFind(event.currentTarget.value)}
       />
     </Group>
   );

@@ -166,7 +166,7 @@ function Which({ fields, set }: { fields: GroupFields; set: Set }) {
           maxLength={200}
           spellCheck={false}
           autoCapitalize="none"
-          ff="monospace"
+          styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
           value={fields.formula}
           error={problemsOf("slots_per_host")}
           onChange={(event) => set({ formula: event.currentTarget.value })}
