@@ -38,7 +38,7 @@ export default function Endpoint() {
       title={name}
       heading={
         <Crumbs to="/endpoints" list={text.nav.endpoints} name={name} colour={endpoint.data?.colour}>
-          {endpoint.data && <Status state={endpoint.data.state} />}{" "}
+          {endpoint.data && <Status state={endpoint.data.state} />}
           {endpoint.data && <span className="dim">{trafficText(endpoint.data)}</span>}
         </Crumbs>
       }

@@ -24,7 +24,7 @@ import { LinkTabs } from "../../components/LinkTabs";
 import { Answer } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { ShareDialog } from "../../components/ShareDialog";
-import { duration, measure } from "../../format/format";
+import { count, duration, measure, NONE } from "../../format/format";
 import { text } from "../../text";
 import { AddTrial } from "./AddTrial";
 import { searchesChanged } from "./changed";
@@ -84,27 +84,32 @@ export default function Search() {
 function Head({ search }: { search: SearchView }) {
   const { figures } = words;
   const several = search.settings.objectives.length > 1;
+  const front = useGet(
+    "/v1/searches/{name}/best",
+    { params: { path: { name: search.name }, query: { limit: 1000 } } },
+    { enabled: several, refetchInterval: search.state === "running" ? REFRESH_MS : false },
+  );
   return (
     <Figures
       figures={[
-        {
-          label: `${figures.best} ${search.settings.objectives[0]?.metric ?? ""}`,
-          value: search.best ? (
-            <>
-              {measure(search.best.results?.[0])}{" "}
-              <Link
-                to={search.best.job_id ? `/jobs/${search.best.job_id}` : "#"}
-                style={{ fontSize: 14, fontWeight: 400 }}
-              >
-                {figures.by(search.best.number)}
-              </Link>
-            </>
-          ) : (
-            <span className="dim" title={several ? figures.frontHint : undefined}>
-              {several ? figures.front : figures.noBest}
-            </span>
-          ),
-        },
+        several
+          ? { label: figures.front, value: count(front.data?.trials.length) }
+          : {
+              label: `${figures.best} ${search.settings.objectives[0]?.metric ?? ""}`,
+              value: search.best ? (
+                <>
+                  {measure(search.best.results?.[0])}{" "}
+                  <Link
+                    to={search.best.job_id ? `/jobs/${search.best.job_id}` : "#"}
+                    style={{ fontSize: 14, fontWeight: 400 }}
+                  >
+                    {figures.by(search.best.number)}
+                  </Link>
+                </>
+              ) : (
+                <span className="dim">{NONE}</span>
+              ),
+            },
         { label: figures.trials, value: <Progress search={search} /> },
         { label: figures.left, value: duration(search.eta_s) },
         { label: figures.ran, value: duration(search.ran_s) },

@@ -16,7 +16,7 @@ const profile: Record<ProfileField, FieldText> = {
     doc: "Hold so many kernels whatever the load; 0 gives all slots back when nobody asks.",
   },
   kernel_max: { label: "Kernels, at most", doc: "Never have more kernels than this." },
-  priority: { label: "Priority", doc: "1 to 10000; of twice the priority it gets twice the slots beyond its minimum." },
+  priority: { label: "Priority", doc: "Of twice the priority it gets twice the slots beyond its minimum." },
   queue: { label: "Queue", doc: "Whose slots it takes." },
   latency_objective_s: {
     label: "Latency objective",
@@ -279,7 +279,7 @@ export const endpoints = {
     title: "Logs of its kernels",
     version: "Version",
     task: "Kernel",
-    none: "No kernel of this version has written anything yet.",
+    none: "Nothing is written there yet.",
     noJob: "No version of it has run yet.",
     follow: "Follow",
     whole: "The whole log of its job",
