@@ -35,6 +35,7 @@ import { Progress } from "./Progress";
 import { Status } from "./Status";
 import type { SearchView } from "./shown";
 import { Trials } from "./Trials";
+import { useSearchPatch } from "./useSearchPatch";
 
 const words = text.searches;
 const REFRESH_MS = 2_000;
@@ -138,12 +139,7 @@ function Actions({ search }: { search: SearchView }) {
       searchesChanged();
     },
   });
-  const change = useChange("patch", "/v1/searches/{name}", {
-    onSuccess: () => {
-      close();
-      searchesChanged();
-    },
-  });
+  const change = useSearchPatch(search, close);
   const deploy = mayDeploy && search.best?.job_id && (
     <Button
       component={Link}
@@ -223,12 +219,7 @@ function Actions({ search }: { search: SearchView }) {
           name={search.name}
           sharedWith={search.settings.shared_with}
           onClose={close}
-          onSave={(people) =>
-            change.mutate({
-              params: { path: { name: search.name }, header: { "if-match": `"${search.revision}"` } },
-              body: { shared_with: people },
-            })
-          }
+          onSave={(people) => change.mutate({ shared_with: people })}
           pending={change.isPending}
           error={change.error}
         />
