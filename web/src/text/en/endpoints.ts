@@ -244,7 +244,7 @@ export const endpoints = {
     notJson: (message: string) => `This is no JSON: ${message}`,
     answer: "Answer",
     took: "Took",
-    roundTrip: "with the way to here",
+    roundTrip: "in all",
     by: (version: number) => `version ${version}`,
     cut: "Only its beginning is shown.",
     nothing: "What it answers is shown here.",
