@@ -3,7 +3,8 @@ import { measure } from "../../format/format";
 import { text } from "../../text";
 import { frontOf, type Point } from "./front";
 import classes from "./Searches.module.css";
-import { type SearchView, type TrialRow, wantsLog } from "./shown";
+import type { SearchView, TrialRow } from "./shown";
+import { viewOf } from "./view";
 
 const words = text.searches.plots;
 const HEIGHT = 260;
@@ -89,13 +90,11 @@ export function FrontChart({ search, trials }: { search: SearchView; trials: rea
 }
 
 function scaleOf(values: readonly number[], from: number, to: number) {
-  const low = Math.min(...values);
-  const high = Math.max(...values);
-  const log = wantsLog(values);
+  const { low, high, log } = viewOf(values);
   const place = (value: number) => {
-    const share =
-      high === low ? 0.5 : log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+    const inside = Math.min(high, Math.max(low, value));
+    const share = log ? Math.log(inside / low) / Math.log(high / low) : (inside - low) / (high - low);
     return from + share * (to - from);
   };
-  return { place, ends: low === high ? [low] : [low, high] };
+  return { place, ends: [low, high] };
 }
