@@ -100,7 +100,7 @@ function Shown({ queue: view }: { queue: QueueView }) {
               <QueueRows queues={neighbours} current={queue.name} />
             </div>
           </Panel>
-          <Jobs name={queue.name} />
+          <Jobs queue={view} />
         </div>
         <Panel title={words.settings}>
           <Facts facts={factsOf(queue)} />
@@ -135,7 +135,9 @@ function factsOf(queue: Schemas["Queue"]) {
 
 type Row = Schemas["JobRow"];
 
-function Jobs({ name }: { name: string }) {
+function Jobs({ queue: view }: { queue: QueueView }) {
+  const { name } = view.queue;
+  const maySubmit = useMay("jobs:write");
   const jobs = useGet("/v1/jobs/rows", {
     params: { query: { queue: [name], state: LIVING, sort: "-slots", limit: MOST } },
   });
@@ -147,18 +149,25 @@ function Jobs({ name }: { name: string }) {
   return (
     <Panel title={words.jobs} aside={all}>
       <Answer query={jobs} rows={2}>
-        {(page) => (
-          <DataTable
-            label={words.jobs}
-            columns={COLUMNS}
-            rows={page.rows}
-            rowId={(row) => row.id}
-            href={(row) => `/jobs/${encodeURIComponent(row.id)}`}
-            card={(row) => <Card row={row} />}
-            maxHeight="400px"
-            empty={<Empty title={words.noJobs.title} hint={words.noJobs.hint} command={words.submitCommand(name)} />}
-          />
-        )}
+        {(page) => {
+          const others = view.num_running + view.num_waiting - page.total;
+          const hint = { hint: words.noJobs.hint, command: words.submitCommand(name) };
+          return (
+            <>
+              <DataTable
+                label={words.jobs}
+                columns={COLUMNS}
+                rows={page.rows}
+                rowId={(row) => row.id}
+                href={(row) => `/jobs/${encodeURIComponent(row.id)}`}
+                card={(row) => <Card row={row} />}
+                maxHeight="400px"
+                empty={others <= 0 && <Empty title={words.noJobs.title} {...(maySubmit && hint)} />}
+              />
+              {others > 0 && <div className={classes.others}>{words.others(count(others), others === 1)}</div>}
+            </>
+          );
+        }}
       </Answer>
     </Panel>
   );
