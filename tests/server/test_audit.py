@@ -295,3 +295,13 @@ def test_refusals_without_a_name_are_kept_for_a_time(server: Served, rule_days: 
     for action in ages:
         assert (f"{action}", "ada", 403) in left
         assert (f"{action}", "", 200) in left
+
+
+def test_the_log_is_searched_by_what_was_done_and_what_came_of_it(server: Served) -> None:
+    server.http.post("/nowhere/searched")
+    server.http.put("/jobs/searched")
+    found = server.http.get("/audit", params={"q": "SEARCHED", "outcome": "refused"}).json()
+    assert [entry["action"] for entry in found["entries"]][:2] == ["PUT /v1/jobs/searched", "POST /v1/nowhere/searched"]
+    assert server.http.get("/audit", params={"q": "searched", "outcome": "done"}).json()["entries"] == []
+    assert server.http.get("/audit", params={"outcome": "perhaps"}).status_code == 422
+    assert server.http.get("/audit", params={"q": "x" * 101}).status_code == 422

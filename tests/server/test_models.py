@@ -237,6 +237,24 @@ def test_a_model_is_made_changed_and_removed(server: Served) -> None:
     assert http.delete("/templates/images").status_code == 204
 
 
+def test_what_a_form_of_a_model_is_made_of_comes_from_the_server(server: Served) -> None:
+    http = server.http
+    assert add_template(http, parameters=[WIDTH], engines=["elastic"]).status_code == 201
+    model = add_model(http).json()
+    assert (model["template_engines"], [one["name"] for one in model["template_parameters"]]) == (
+        ["elastic"],
+        ["width"],
+    )
+
+    tables = http.get("/hyperparameters").json()
+    assert set(model["settings"]["hyperparameters"]) == {number["name"] for number in tables["numbers"]}
+    assert {"name": "Rprop", "parameters": []} in tables["optimizers"]
+    assert {"name": "step", "needs": ["lr_gamma", "lr_step_size"], "takes": []} in tables["lr_policies"]
+    kinds = {number["name"]: (number["kind"], number["default"]) for number in tables["numbers"]}
+    assert kinds["lr_values"] == ("floats", None)
+    assert kinds["learning_rate"] == ("float", 0.01)
+
+
 def test_everything_that_does_not_fit_a_model_is_told_at_once(server: Served) -> None:
     add_template(server.http, parameters=[WIDTH], engines=["single"])
     wrong = add_model(

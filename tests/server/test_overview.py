@@ -78,6 +78,10 @@ def test_a_row_has_what_a_table_shows(pool: Played) -> None:
     assert failed["sentence"] == pool.job("job-2").reason.splitlines()[0][:200]
     assert large["waiting"] == {"place": 2, "num_waiting": 2, "num_needed": 4}
     assert large["tags"] == {"lr": "0.1"}
+    assert [row["colour"] for row in page["rows"]] == [
+        job["colour"] for job in pool.http.get("/jobs").json()["jobs"][::-1]
+    ]
+    assert [row["colour"] for row in page["rows"]] == [pool.job(row["id"]).colour for row in page["rows"]]
 
 
 @pytest.mark.parametrize(

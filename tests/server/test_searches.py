@@ -75,6 +75,19 @@ def test_a_search_is_begun_shown_and_its_trials_are_jobs_of_its_owner(
     assert (shown["num_at_once"], shown["why_at_once"]) == (2, "as was said")
 
 
+def test_a_table_of_its_trials_is_paged_by_place(module_server: Served, anna: httpx.Client) -> None:
+    create(anna)
+    settle(module_server)
+
+    rows = anna.get("/searches/lr-search/trials/rows?sort=-number&offset=1&limit=1").json()
+    assert (rows["total"], [one["number"] for one in rows["trials"]]) == (2, [0])
+    (row,) = rows["trials"]
+    assert (row["state"], row["results"], row["reported_at"], row["violation"]) == ("running", None, None, None)
+    assert row["values"] == anna.get("/searches/lr-search/trials/0").json()["values"]
+    assert anna.get("/searches/lr-search/trials/rows?state=pruned").json() == {"trials": [], "total": 0}
+    assert anna.get("/searches/lr-search/trials/rows?sort=nothing").status_code == 422
+
+
 def test_its_trials_are_asked_for_and_left_out_and_why_tells_of_each(module_server: Served, anna: httpx.Client) -> None:
     create(anna)
     create(anna, name="other")
@@ -120,7 +133,7 @@ def test_others_see_nothing_of_it(module_server: Served, anna: httpx.Client) -> 
     settle(module_server)
 
     with module_server.client_of("ben") as ben:
-        for path in ("", "/trials", "/trials/0", "/best", "/decisions", "/why"):
+        for path in ("", "/trials", "/trials/rows", "/trials/0", "/best", "/decisions", "/why"):
             assert ben.get(f"/searches/lr-search{path}").status_code == 404
         for method, path in (("POST", "/stop"), ("POST", "/resume"), ("DELETE", "")):
             assert ben.request(method, f"/searches/lr-search{path}").status_code == 404

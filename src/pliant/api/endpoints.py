@@ -181,6 +181,27 @@ class EndpointAddress:
     """What the model that serves said of its inputs; empty if it said nothing."""
 
 
+PredictForm = Literal["infer", "generate", "raw"]
+"""What a request is: `infer`, of the Open Inference Protocol; `generate`, plain JSON by the names of inputs; `raw`,
+what the model itself understands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictView:
+    """What an endpoint answered to one request."""
+
+    status: int
+    """Of HTTP: 200; another one says that there is no answer, and `text` why."""
+    content_type: str
+    text: str
+    is_whole: bool
+    """`text` is all of the answer, and not only its beginning."""
+    version: int | None
+    """The number of the version that answered; null if none did."""
+    took_s: float
+    """Seconds from when the gateway was asked to the end of its answer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointPage:
     """Endpoints in the order of their names; ask again with `after=next`."""

@@ -47,6 +47,8 @@ class JobRow:
 
     id: str
     name: str
+    colour: int
+    """The number of the colour that it has everywhere."""
     kind: JobKind
     owner: str
     state: JobState
@@ -91,6 +93,7 @@ def job_row(job: Job, *, target_slots: int, waiting: WaitingView | None) -> JobR
     return JobRow(
         id=job.id,
         name=job.spec.name,
+        colour=job.colour,
         kind=job.spec.kind,
         owner=job.owner,
         state=job.state,

@@ -154,6 +154,10 @@ class ModelView(Owned):
 
     description: str
     settings: ModelSettings
+    template_parameters: tuple[Parameter, ...]
+    """What its template asks for, at the revision that it has of it."""
+    template_engines: tuple[Engine, ...]
+    """What that is written for."""
     shared_with: tuple[str, ...]
     num_trainings: int
     revision: int

@@ -261,6 +261,8 @@ class SearchView:
     eta_s: float | None
     """Seconds left, about, as its trials went so far; null if nobody can tell."""
     revision: int
+    position: int = 0
+    """The number of its newest decision."""
     nearest: int | None = None
     """While no trial that has completed keeps all constraints: the number of the one that violates them least."""
     num_at_once: int | None = None
@@ -289,6 +291,43 @@ class TrialPage:
 
     trials: tuple[Trial, ...]
     next: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRow:
+    """A trial as a table shows it: of its reports the newest alone."""
+
+    number: int
+    state: TrialState
+    reason: str
+    """Why it is in its state."""
+    values: Mapping[str, Value]
+    """What the sampler chose."""
+    results: tuple[float | None, ...] | None
+    """What it came to, one for each objective; null is no number."""
+    violation: float | None
+    """By how much it violates all constraints together; 0: it keeps them; null: nobody knows, or infinity."""
+    job_id: JobId
+    """Empty: it came with its search, and has no job."""
+    bracket: int
+    rung: int
+    parent: int | None
+    parent_epoch: int
+    reported_at: int | None
+    """The epoch or step of its newest report of the first objective; null: there is none."""
+    reported: float | None
+    """The value of that; null if it is no number."""
+    begun_at: float
+    ended_at: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRows:
+    """Some trials of a search, in an order; ask for others with `offset`."""
+
+    trials: tuple[TrialRow, ...]
+    total: int
+    """As many there are of those that were asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,8 +401,22 @@ def search_view(
         eta_s=eta_s,
         num_at_once=None,
         why_at_once="",
+        colour=None,
         notes=(),
     )
+
+
+def trial_row(trial: Trial) -> TrialRow:
+    """Return a trial as a table shows it."""
+    at, value = trial.reports[-1] if trial.reports else (None, None)
+    results = None if trial.results is None else tuple(map(_number, trial.results))
+    violation = _number(sum(max(0.0, one) for one in trial.violations)) if trial.violations else None
+    reported = None if value is None else _number(value)
+    return fill(TrialRow, trial, results=results, violation=violation, reported_at=at, reported=reported)
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def require_search_name(name: str) -> None:

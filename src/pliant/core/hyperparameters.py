@@ -27,10 +27,12 @@ _Word = Annotated[str, Input(MaxLen(60))]
 class Hyperparameters:
     """The numbers of a training. None leaves a parameter of an optimizer at torch's own default."""
 
-    learning_rate: Real = 0.01  # at the beginning
+    learning_rate: Real = 0.01
+    """At the beginning."""
     batch_size: Count = 32
     """Samples of one optimizer step, over all workers together."""
-    test_batch_size: Count = 64  # samples that are evaluated at once
+    test_batch_size: Count = 64
+    """Samples that are evaluated at once."""
     epochs: Count = 10
     optimizer: _Word = "SGD"
     """SGD, Momentum, Nesterov, GradientDescent, Adam, AdamW, NAdam, RAdam, Adamax, SparseAdam, Adagrad, Adadelta,
@@ -47,20 +49,26 @@ class Hyperparameters:
     alpha: Real | None = None
     centered: bool | None = None
     lambd: Real | None = None
-    lr_decay: Real | None = None  # Adagrad's own; not the policy's
+    lr_decay: Real | None = None
+    """Adagrad's own; not the policy's."""
     lr_policy: _Word = "fixed"  # the learning rate changes once an epoch
     """fixed, step, multistep, exp, inv, poly, sigmoid, exponential, inversetime, naturalexp, piecewise, polynomial,
     cosineannealing or reducelronplateau."""
-    lr_gamma: Real | None = None  # what the learning rate is multiplied by (a policy's gamma, decay rate or factor)
-    lr_step_size: Count | None = None  # epochs between two changes (a policy's step size, decay steps or period)
+    lr_gamma: Real | None = None
+    """What the learning rate is multiplied by: a policy's gamma, decay rate or factor."""
+    lr_step_size: Count | None = None
+    """Epochs between two changes: a policy's step size, decay steps or period."""
     lr_power: Real | None = None
-    lr_milestones: Annotated[tuple[Count, ...], Input(MaxLen(1000))] = ()  # epochs at which it changes, growing
+    lr_milestones: Annotated[tuple[Count, ...], Input(MaxLen(1000))] = ()
+    """Epochs at which the learning rate changes, growing."""
     lr_values: Annotated[tuple[Real, ...], Input(MaxLen(1000))] = ()
-    # the learning rates before, between and after the milestones; one more than those
-    lr_end: Real | None = None  # the lowest learning rate
-    lr_staircase: bool | None = None  # it changes at whole multiples of `lr_step_size` only
+    """The learning rates before, between and after the milestones; one more than those."""
+    lr_end: Real | None = None
+    """The lowest learning rate."""
+    lr_staircase: bool | None = None
+    """It changes at whole multiples of `lr_step_size` only."""
     lr_patience: Annotated[int, Input(Ge(0), Le(2**31 - 1))] | None = None
-    # epochs without a better loss before it changes
+    """Epochs without a better loss before it changes."""
 
 
 _BETAS: Final = frozenset({"beta1", "beta2", "epsilon"})

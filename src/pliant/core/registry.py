@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Annotated, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from pliant.core.input import Input, Pattern
 
@@ -145,6 +145,10 @@ def iterate_nouns(
         after = page[-1].noun.name
 
 
+Outcome = Literal["done", "refused", "failed"]
+"""Of what the audit log has: answered below 400; refused to the caller (400 to 499); failed by the server's fault."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
     """Who did or tried what. Never changes; holds no secret."""
@@ -171,8 +175,19 @@ class AuditLog(Protocol):
         """Write an entry; return it with its number."""
         ...
 
-    def entries(self, *, before: int | None = None, who: str | None = None, limit: int = 100) -> Sequence[AuditEntry]:
-        """Return entries, newest first; `before` is the last number of the page before."""
+    def entries(
+        self,
+        *,
+        before: int | None = None,
+        who: str | None = None,
+        text: str | None = None,
+        outcome: Outcome | None = None,
+        limit: int = 100,
+    ) -> Sequence[AuditEntry]:
+        """Return entries, newest first; `before` is the last number of the page before.
+
+        `text` is a part of what was done, or of what it was done to, whatever its capitals.
+        """
         ...
 
     def forget_refusals(self, *, before: float) -> None:

@@ -14,9 +14,10 @@ HOUR_S: Final = 3600
 MAX_TOP: Final = 50
 """Layers of a chart beside the sums of the rest."""
 
-ChartBy = Literal["job", "endpoint", "search", "queue", "user"]
-"""What the layers are: each workload, or only endpoints or searches, or all of a queue or a user as one."""
-LayerKind = ChartBy
+ChartBy = Literal["job", "trial", "endpoint", "search", "queue", "user"]
+"""What the layers are: each workload, or each and every trial of searches, or only endpoints or searches, or all of
+a queue or a user as one."""
+LayerKind = Literal["job", "endpoint", "search", "queue", "user"]
 
 Step = tuple[float, JobId, int]
 """From this instant on the job held so many slots."""

@@ -16,7 +16,7 @@ so who asks for the next window sees the same full buckets again. Whoever sees n
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Final
 from zlib import crc32
@@ -54,6 +54,8 @@ class ChartRequest:
     max_buckets: int = 1000
     top: int = 20
     """So many layers are shown one by one, those that held the most."""
+    search: str | None = None
+    """Only its trials are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,8 @@ def draw(
         now: the right end of everything.
         sees: tells whether the caller may see a job.
     """
+    if request.search is not None:
+        history = _of_search(history, request.search)
     times = exact_times(request, history)
     exact = times is not None
     if times is None:
@@ -141,6 +145,18 @@ def draw(
         capacity=values[capacity],
         gaps=_gaps(history.spans, times[0], until),
         last_seq=history.last_seq,
+    )
+
+
+def _of_search(history: SlotRecords, search: str) -> SlotRecords:
+    """Return what was recorded of the trials of a search."""
+    layers = {job_id: layer for job_id, layer in history.layers.items() if layer.search == search}
+    return replace(
+        history,
+        layers=layers,
+        held={job_id: num for job_id, num in history.held.items() if job_id in layers},
+        steps=[step for step in history.steps if step[1] in layers],
+        hours=[hour for hour in history.hours if hour[1] in layers],
     )
 
 
@@ -258,7 +274,7 @@ def _key_of(layer: JobLayer, by: ChartBy) -> Key:
         return "user", layer.owner
     if by == "queue":
         return "queue", layer.queue
-    if layer.search is not None:
+    if layer.search is not None and by != "trial":
         return "search", layer.search
     if layer.endpoint is not None:
         return "endpoint", layer.endpoint

@@ -22,7 +22,15 @@ def template_view(kept: Kept[Template]) -> TemplateView:
 def model_view(room: ModelServices, kept: Kept[Model]) -> ModelView:
     """Return a model as people see it."""
     noun = kept.noun
-    return fill(ModelView, noun, kept, settings=settings_of(noun), num_trainings=room.models.num_trainings(noun.name))
+    return fill(
+        ModelView,
+        noun,
+        kept,
+        settings=settings_of(noun),
+        template_parameters=noun.template.parameters,
+        template_engines=noun.template.engines,
+        num_trainings=room.models.num_trainings(noun.name),
+    )
 
 
 def settings_of(model: Model) -> ModelSettings:

@@ -9,12 +9,13 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, RowMapping, and_, delete, func, insert, or_, select, update
 
 from pliant.core.errors import Conflict, NotFound, Stale
-from pliant.core.registry import NAMED_BY_PEOPLE, AuditEntry, Kept, N
+from pliant.core.registry import NAMED_BY_PEOPLE, AuditEntry, Kept, N, Outcome
 from pliant.store.engine import advance_counter, bytewise, insert_new, read_transaction
 from pliant.store.tables import AUDIT, COUNTERS, NOUNS
 
 _AUDIT_COUNTER: Final = "seq/audit"
 _FIRST_REFUSAL: Final = 400
+_STATUSES: Final[dict[Outcome, tuple[int, int]]] = {"done": (0, 399), "refused": (400, 499), "failed": (500, 999)}
 
 
 class WriteTransaction(Protocol):
@@ -108,13 +109,26 @@ class SqlAudit:
         with self._write_transaction() as connection:
             return append_entry(connection, entry)
 
-    def entries(self, *, before: int | None = None, who: str | None = None, limit: int = 100) -> Sequence[AuditEntry]:
+    def entries(
+        self,
+        *,
+        before: int | None = None,
+        who: str | None = None,
+        text: str | None = None,
+        outcome: Outcome | None = None,
+        limit: int = 100,
+    ) -> Sequence[AuditEntry]:
         """Return entries, newest first."""
         query = select(AUDIT).order_by(AUDIT.c.seq.desc()).limit(limit)
         if before is not None:
             query = query.where(AUDIT.c.seq < before)
         if who is not None:
             query = query.where(AUDIT.c.who == who)
+        if text is not None:
+            parts = (AUDIT.c.action, AUDIT.c.target)
+            query = query.where(or_(*(part.icontains(text, autoescape=True) for part in parts)))
+        if outcome is not None:
+            query = query.where(AUDIT.c.status.between(*_STATUSES[outcome]))
         with read_transaction(self._engine) as connection:
             return tuple(AuditEntry(**row) for row in connection.execute(query).mappings())
 

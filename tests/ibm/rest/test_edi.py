@@ -1,10 +1,8 @@
 """IBM's inference API by IBM's own client, over the real use cases of endpoints and the simulator's cluster."""
 
-import asyncio
 import inspect
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from ibm_cloud_sdk_core import ApiException
 from ibm_cloud_sdk_core.authenticators import BasicAuthenticator
 from ibm_wmla.edi_authentication import ElasticDistributedInferenceAuthenticator
@@ -20,72 +17,12 @@ from ibm_wmla.wmla_api_edi_v2 import ElasticDistributedInferenceV2
 from tests.ibm.rest.edi import client_of, package
 from tests.plain_http import NO_TLS
 from tests.server.conftest import PASSWORD, TOKEN, Served, wait_for
+from tests.server.played_gateway import PlayedGateway, ServedWithGateway
 
 from pliant.core.access import Permission, Role
 from pliant.core.people import TokenSettings
-from pliant.core.serving import GatewayHello
-from pliant.server.endpoint_requests import EndpointRequests
-from pliant.server.endpoint_views import ShownEndpoints
 
 Answer = Callable[[Mapping[str, Any], bytes], tuple[int, bytes]]
-
-
-class ServedWithGateway(Served):
-    """A server whose endpoints have a gateway, which a test plays."""
-
-    gateway_url: str | None = None
-
-    def shown_endpoints(self) -> EndpointRequests:
-        """Return the real use cases."""
-        return ShownEndpoints(self.room.catalog, self.control.kernels.statuses, self._hello)
-
-    def _hello(self) -> GatewayHello | None:
-        return (
-            None
-            if self.gateway_url is None
-            else GatewayHello(pid=1, http_url=self.gateway_url, grpc_address="127.0.0.1:7313")
-        )
-
-
-class PlayedGateway:
-    """Takes requests at a port and answers them as a test says."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[Mapping[str, Any], dict[str, str], bytes]] = []
-        self.status = 200
-        self.reads = True
-        self.answers = threading.Event()
-        self.answers.set()
-        self.lost = threading.Event()
-        config = uvicorn.Config(self._app, port=0, log_level="error", interface="asgi3", lifespan="off")
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._server.serve()), daemon=True)
-        self._thread.start()
-        wait_for(lambda: self._server.started)
-        (listening,) = self._server.servers[0].sockets
-        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-
-    async def _app(self, scope: Any, receive: Any, send: Any) -> None:
-        body = b""
-        while self.reads and (message := await receive())["type"] == "http.request":
-            body += message["body"]
-            if not message["more_body"]:
-                break
-        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-        self.seen.append((scope, headers, body))
-        if not self.answers.is_set():
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            self.lost.set()
-            return
-        about = [(b"content-type", b"application/json"), (b"retry-after", b"3")]
-        await send({"type": "http.response.start", "status": self.status, "headers": about})
-        answer = body if self.reads else b'{"error": "too long"}'
-        await send({"type": "http.response.body", "body": answer})
-
-    def close(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(30)
 
 
 @pytest.fixture(scope="module")

@@ -47,8 +47,12 @@ export async function ask(input: Request | string, init: RequestInit = {}): Prom
     throw new Unreachable();
   }
   if (response.ok) return response;
+  return refuse(response, new URL(response.url).pathname);
+}
+
+/** Throw what an answer refuses; the session is over if it says so. */
+export async function refuse(response: Response, path: string): Promise<never> {
   const problem = await problemOf(response);
-  const path = new URL(response.url).pathname;
   if (response.status === 401 && !path.endsWith("/v1/logon") && !path.endsWith("/v1/logon/link")) whenLoggedOff();
   throw problem;
 }

@@ -38,8 +38,19 @@ const NOUNS: Readonly<Record<string, string>> = {
   "search.changed": "/v1/searches",
   "algorithm.changed": "/v1/algorithms",
 };
+/** The trainings of models, which are jobs. */
+const TRAININGS: readonly string[] = [
+  "/v1/trainings",
+  "/v1/models/{name}",
+  "/v1/models/{name}/trainings",
+  "/v1/models/{name}/trainings/{training}",
+];
 /** Of a job; its series, logs and results are asked for by whoever shows them, as often as they want. */
 const OF_A_JOB: readonly string[] = ["/v1/jobs/{job_id}", "/v1/jobs/{job_id}/why"];
+
+/** Routes that can be asked about one job: then they show what has happened to it. */
+const ABOUT_A_JOB: readonly string[] = ["/v1/usage", "/v1/slots/marks", "/v1/events"];
+const ENDS: readonly string[] = ["completed", "failed", "stopped"];
 
 /** The routes that an event makes out of date, and the job whose alone they are; null: of all. */
 export function outdatedBy(event: ServerEvent): {
@@ -50,13 +61,16 @@ export function outdatedBy(event: ServerEvent): {
   const paths = new Set<string>();
   const job = event.job_id ?? null;
   if (job !== null) for (const path of OF_A_JOB) paths.add(path);
-  if (STATES.includes(event.kind)) for (const path of [...LISTS, ...POOL]) paths.add(path);
+  if (STATES.includes(event.kind)) for (const path of [...LISTS, ...POOL, ...TRAININGS]) paths.add(path);
   if (event.kind === "decision" || event.kind.startsWith("task.") || (event.kind as string) === "slots.changed") {
     for (const path of [...LISTS, ...POOL]) paths.add(path);
   }
   if (event.kind === "queue.changed" || event.kind === "machine.changed") for (const path of POOL) paths.add(path);
   if (event.kind === "epoch.finished" || event.kind === "checkpoint.saved") paths.add("/v1/jobs/rows");
   if (event.kind === "checkpoint.saved") paths.add("/v1/jobs/{job_id}/checkpoints");
+  if (event.kind === "job.state" && ENDS.includes(String(event.data?.to))) paths.add("/v1/jobs/{job_id}/files");
+  if (event.kind === "model.saved" || event.kind === "task.left") paths.add("/v1/jobs/{job_id}/files");
+  if (event.kind === "model.saved") for (const path of TRAININGS) paths.add(path);
   return { paths, under: NOUNS[event.kind] ?? null, job };
 }
 
@@ -64,6 +78,7 @@ export function outdatedBy(event: ServerEvent): {
 export function isOutdated(event: ServerEvent, path: string, parameters: Parameters): boolean {
   const { paths, under, job } = outdatedBy(event);
   if (under !== null && (path === under || path.startsWith(`${under}/`))) return true;
+  if (ABOUT_A_JOB.includes(path) && job !== null && parameters.query?.job_id === job) return true;
   if (!paths.has(path)) return false;
   return !path.startsWith("/v1/jobs/{job_id}") || parameters.path?.job_id === job;
 }

@@ -1,6 +1,7 @@
 /** The routes as React sees them: what is shown of the server (`useGet`), and what changes it (`useChange`). */
 import { type UseMutationResult, type UseQueryResult, useMutation, useQuery } from "@tanstack/react-query";
-import { type AnswerOf, call, type InitOf, type Method, type PathOf } from "./client";
+import { type AnswerOf, ask, call, type InitOf, type Method, type PathOf } from "./client";
+import { addressOf } from "./place";
 import type { Refused } from "./problem";
 
 interface QueryOptions {
@@ -10,13 +11,15 @@ interface QueryOptions {
   /** Keep showing the answer to the parameters before while the next one is on its way. */
   keepPrevious?: boolean;
   retry?: false;
+  /** Ask again whenever it is shown: for what no event tells of. */
+  fresh?: boolean;
 }
 
 /** The answer of a route, kept by its path and parameters until an event says that it is out of date. */
 export function useGet<P extends PathOf<"get">>(
   path: P,
   init: InitOf<P, "get">,
-  { enabled, refetchInterval, keepPrevious, retry }: QueryOptions = {},
+  { enabled, refetchInterval, keepPrevious, retry, fresh }: QueryOptions = {},
 ): UseQueryResult<AnswerOf<P, "get">, Refused> {
   return useQuery<AnswerOf<P, "get">, Refused>({
     queryKey: keyOf(path, init),
@@ -25,6 +28,7 @@ export function useGet<P extends PathOf<"get">>(
     ...(refetchInterval !== undefined && { refetchInterval }),
     ...(keepPrevious && { placeholderData: (before: AnswerOf<P, "get"> | undefined) => before }),
     ...(retry !== undefined && { retry }),
+    ...(fresh && { staleTime: 0 }),
   } as Parameters<typeof useQuery<AnswerOf<P, "get">, Refused>>[0]);
 }
 
@@ -67,5 +71,20 @@ export function useChange<M extends Exclude<Method, "get">, P extends PathOf<M>>
     ...(options.onSuccess && { onSuccess: options.onSuccess }),
     ...(options.onError && { onError: options.onError }),
     ...(options.onSettled && { onSettled: options.onSettled }),
+  });
+}
+
+/** The text of a route that answers plain text, kept like other answers. `address` is the route with its parameters in. */
+export function useText<P extends PathOf<"get">>(
+  path: P,
+  init: InitOf<P, "get">,
+  address: string,
+  { enabled, refetchInterval }: QueryOptions = {},
+): UseQueryResult<string, Refused> {
+  return useQuery<string, Refused>({
+    queryKey: keyOf(path, init),
+    queryFn: async ({ signal }) => (await ask(addressOf(address), { signal })).text(),
+    ...(enabled !== undefined && { enabled }),
+    ...(refetchInterval !== undefined && { refetchInterval }),
   });
 }

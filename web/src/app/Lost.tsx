@@ -8,7 +8,7 @@ import { text } from "../text";
 /** There is no such page, or no such thing. */
 export function NotFound() {
   return (
-    <Page title={text.notFound.title} bare>
+    <Page passing title={text.notFound.title} bare>
       <Empty
         title={text.notFound.title}
         hint={text.notFound.hint}
@@ -26,7 +26,7 @@ export function NotFound() {
 export function Crashed() {
   const error = useRouteError();
   return (
-    <Page title={text.crashed.title} bare>
+    <Page passing title={text.crashed.title} bare>
       <Empty
         title={text.crashed.title}
         hint={text.crashed.hint}

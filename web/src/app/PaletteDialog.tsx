@@ -1,7 +1,7 @@
 import { Modal, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconSearch } from "@tabler/icons-react";
-import { type KeyboardEvent, useId, useState } from "react";
+import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { text } from "../text";
 import classes from "./Palette.module.css";
@@ -30,12 +30,18 @@ function Search({ close }: { close: () => void }) {
   const [query, setQuery] = useState("");
   const [asked] = useDebouncedValue(query.trim(), 120);
   const [chosen, setChosen] = useState(0);
-  const found = usePalette(query.trim(), asked);
+  const { items: found, asking } = usePalette(query.trim(), asked);
   const current = Math.min(chosen, found.length - 1);
+  const list = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was chosen by key is brought into sight
+  useEffect(() => {
+    list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+  }, [current]);
   const go = (item: Found | undefined) => {
     if (item === undefined) return;
     close();
-    navigate(item.path);
+    item.run?.();
+    if (item.path !== undefined) navigate(item.path);
   };
   const press = (event: KeyboardEvent) => {
     if (event.key === "ArrowDown") setChosen((current + 1) % Math.max(1, found.length));
@@ -65,11 +71,11 @@ function Search({ close }: { close: () => void }) {
         aria-activedescendant={found.length > 0 ? `${id}-${current}` : undefined}
         className={classes.field}
       />
-      <div id={`${id}-list`} role="listbox" aria-label={text.search} className={classes.list}>
+      <div ref={list} id={`${id}-list`} role="listbox" aria-label={text.search} className={classes.list}>
         {found.map((item, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the keys
           <div
-            key={`${item.kind} ${item.path}`}
+            key={item.id}
             id={`${id}-${index}`}
             role="option"
             tabIndex={-1}
@@ -79,12 +85,18 @@ function Search({ close }: { close: () => void }) {
             onMouseMove={() => setChosen(index)}
           >
             <span className={classes.kind}>{item.kind}</span>
-            <span className="cut">{item.label}</span>
+            <span className={`${classes.label} cut`} title={item.label}>
+              {item.label}
+            </span>
             {item.detail && <span className={`${classes.detail} cut`}>{item.detail}</span>}
           </div>
         ))}
-        {found.length === 0 && <div className={classes.nothing}>{text.palette.nothing}</div>}
       </div>
+      {found.length === 0 && (
+        <div className={classes.nothing} role="status">
+          {asking ? text.palette.asking : text.palette.nothing}
+        </div>
+      )}
     </div>
   );
 }

@@ -19,11 +19,24 @@ export function isTyping(event: KeyboardEvent): boolean {
   );
 }
 
+/** Whether single letters act as keys in this browser, and what changes that. */
+export function useKeysSwitch(): [boolean, (enabled: boolean) => void] {
+  const [enabled, setEnabled] = useLocalStorage({ key: "pliant-keys", defaultValue: true });
+  return [enabled, setEnabled];
+}
+
+const SHOW = "pliant:keys";
+
+/** Show the list of keys. */
+export function showKeys(): void {
+  window.dispatchEvent(new Event(SHOW));
+}
+
 /** The keys of the whole console: `G` and a letter goes somewhere, `C` submits, `/` searches, `?` lists them. */
 export function Keys() {
   const me = useMe();
   const navigate = useNavigate();
-  const [enabled, setEnabled] = useLocalStorage({ key: "pliant-keys", defaultValue: true });
+  const [enabled, setEnabled] = useKeysSwitch();
   const [shown, { open, close }] = useDisclosure(false);
   const wentAt = useRef(0);
   useEffect(() => {
@@ -47,7 +60,11 @@ export function Keys() {
       }
     };
     window.addEventListener("keydown", press);
-    return () => window.removeEventListener("keydown", press);
+    window.addEventListener(SHOW, open);
+    return () => {
+      window.removeEventListener("keydown", press);
+      window.removeEventListener(SHOW, open);
+    };
   }, [enabled, me, navigate, open]);
   return (
     <Modal opened={shown} onClose={close} title={text.keys.title}>

@@ -1,10 +1,10 @@
 import { type MantineColorScheme, useMantineColorScheme } from "@mantine/core";
 
-const ORDER: readonly MantineColorScheme[] = ["auto", "light", "dark"];
+export const SCHEMES = ["auto", "light", "dark"] as const satisfies readonly MantineColorScheme[];
 
 /** The colours that one chose, and what chooses the next ones. */
 export function useScheme(): [MantineColorScheme, () => void] {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
-  const next = ORDER[(ORDER.indexOf(colorScheme) + 1) % ORDER.length] ?? "auto";
+  const next = SCHEMES[(SCHEMES.indexOf(colorScheme) + 1) % SCHEMES.length] ?? "auto";
   return [colorScheme, () => setColorScheme(next)];
 }

@@ -1,4 +1,4 @@
-import { createContext, type ReactNode, useContext, useEffect } from "react";
+import { createContext, type ReactNode, useContext, useEffect, useRef } from "react";
 import { Navigate, useLocation } from "react-router";
 import { cache } from "../api/cache";
 import { onLoggedOff, type Schemas } from "../api/client";
@@ -6,6 +6,7 @@ import { live } from "../api/live";
 import { useGet } from "../api/queries";
 import { Problem } from "../components/Notice";
 import { FirstPaint } from "./FirstPaint";
+import { forgetPages } from "./recent";
 
 export type Me = Schemas["Me"];
 export type Permission = Me["permissions"][number];
@@ -37,18 +38,25 @@ export function LoggedOn({ children }: { children: ReactNode }) {
   useEffect(() => {
     onLoggedOff(() => {
       live.stop();
+      forgetPages();
       cache.removeQueries({ predicate: ({ queryKey }) => queryKey[1] !== "/v1/me" });
-      void cache.resetQueries({ predicate: ({ queryKey }) => queryKey[1] === "/v1/me" });
+      // only who was logged on is asked for again; without an answer it would be asked for ever
+      void cache.resetQueries({
+        predicate: ({ queryKey, state }) => queryKey[1] === "/v1/me" && state.data !== undefined,
+      });
     });
   }, []);
+  const was = useRef(false);
   const name = me.data?.name;
+  if (name !== undefined) was.current = true;
   useEffect(() => {
     if (name !== undefined) live.start(null);
   }, [name]);
   if (me.data !== undefined && !me.isError) return <Session.Provider value={me.data}>{children}</Session.Provider>;
   if (me.error?.status === 401) {
     const to = `${location.pathname}${location.search}`;
-    return <Navigate to={to === "/" ? "/logon" : `/logon?to=${encodeURIComponent(to)}`} replace />;
+    const logon = to === "/" ? "/logon" : `/logon?to=${encodeURIComponent(to)}`;
+    return <Navigate to={logon} state={{ ended: was.current }} replace />;
   }
   if (me.error != null) {
     return (

@@ -105,6 +105,8 @@ function Wide<T>(props: Props<T>) {
   const modelOf = new Map(table.getRowModel().rows.map((row) => [row.id, row]));
   const keys = useRowKeys(box, rows.length, (index) => virtual.scrollToIndex(index));
   const leaves = table.getVisibleLeafColumns();
+  const span = leaves.length + (selection ? 1 : 0); // more would be columns of their own, and take the width of others
+  const width = leaves.reduce((sum, column) => sum + column.getSize(), selection ? 40 : 0);
   return (
     <section
       ref={box}
@@ -114,7 +116,12 @@ function Wide<T>(props: Props<T>) {
       aria-label={props.label}
       onKeyDown={keys}
     >
-      <table className={classes.table} aria-label={props.label} aria-rowcount={rows.length + 1}>
+      <table
+        className={classes.table}
+        style={{ minWidth: width }}
+        aria-label={props.label}
+        aria-rowcount={rows.length + 1}
+      >
         <colgroup>
           {selection && <col style={{ width: 40 }} />}
           {leaves.map((column) => (
@@ -142,12 +149,12 @@ function Wide<T>(props: Props<T>) {
           </tr>
         </thead>
         <tbody>
-          {before > 0 && <Gap height={before} />}
+          {before > 0 && <Gap span={span} height={before} />}
           {items.map((item) => {
             const row = rows[item.index];
             const model = row === undefined ? undefined : modelOf.get(rowId(row));
             if (row === undefined || model === undefined)
-              return <Gap key={item.key} height={ROW} line={item.index + 2} />;
+              return <Gap key={item.key} span={span} height={ROW} line={item.index + 2} />;
             const id = rowId(row);
             return (
               <tr key={id} data-row={item.index} aria-rowindex={item.index + 2} aria-selected={selection?.ids.has(id)}>
@@ -175,17 +182,17 @@ function Wide<T>(props: Props<T>) {
               </tr>
             );
           })}
-          {after > 0 && <Gap height={after} />}
+          {after > 0 && <Gap span={span} height={after} />}
         </tbody>
       </table>
     </section>
   );
 }
 
-function Gap({ height, line }: { height: number; line?: number }) {
+function Gap({ span, height, line }: { span: number; height: number; line?: number }) {
   return (
     <tr aria-rowindex={line} aria-hidden={line === undefined}>
-      <td colSpan={100} style={{ height, padding: 0, border: 0 }} />
+      <td colSpan={span} style={{ height, padding: 0, border: 0 }} />
     </tr>
   );
 }

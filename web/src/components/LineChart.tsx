@@ -11,7 +11,8 @@ export interface Line {
   name: string;
   /** The number of a workload's colour, or null for the first hues in order. */
   colour: number | null;
-  values: readonly (number | null)[];
+  /** null: no number; undefined: this line has nothing at that place, others have. */
+  values: readonly (number | null | undefined)[];
   /** Drawn thin and pale behind the others, such as what was smoothed. */
   faint?: boolean;
   dashed?: boolean;
@@ -47,9 +48,12 @@ export function LineChart(props: Props) {
   const options = (tokens: Tokens): PlotOptions => ({
     scales: { x: { time: over === "time" }, y: log ? { distr: 3 } : {} },
     axes: [
-      over === "time" ? timeAxis(tokens) : axis(tokens, { values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
+      over === "time"
+        ? timeAxis(tokens)
+        : axis(tokens, { size: 32, values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
       axis(tokens, {
         size: 64,
+        ...(log && { grid: { stroke: tokens.border, width: 1, filter: wholePowers } }),
         values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : calls.current.write(tick))),
       }),
     ],
@@ -102,7 +106,7 @@ export function LineChart(props: Props) {
                   aria-hidden
                 />
                 <span className="cut">{line.name}</span>
-                <b className="num">{write(line.values[index] ?? null)}</b>
+                <b className="num">{write(valueAt(line.values, index))}</b>
               </li>
             ))}
           <li className="dim">
@@ -127,6 +131,18 @@ export function LineChart(props: Props) {
       )}
     </figure>
   );
+}
+
+/** On a logarithmic axis only powers of ten have a line of their own. */
+const wholePowers: uPlot.Axis.Filter = (_, splits) =>
+  splits.map((split) => (split > 0 && Number.isInteger(Math.round(Math.log10(split) * 1e6) / 1e6) ? split : null));
+/** The value at a place; where the line has none, the newest before, as it is drawn. */
+function valueAt(values: Line["values"], index: number): number | null {
+  for (let at = index; at >= 0; at -= 1) {
+    const value = values[at];
+    if (value !== undefined) return value;
+  }
+  return null;
 }
 
 function colourOf(tokens: Tokens, colour: number): string {

@@ -1,5 +1,7 @@
 import { useDocumentTitle } from "@mantine/hooks";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect } from "react";
+import { useLocation } from "react-router";
+import { remember } from "../app/recent";
 import { text } from "../text";
 import classes from "./Page.module.css";
 
@@ -11,11 +13,17 @@ interface Props {
   actions?: ReactNode;
   /** The heading is only heard, not seen. */
   bare?: boolean;
+  /** Not among the pages that one looked at. */
+  passing?: boolean;
   children: ReactNode;
 }
 
 /** A page: its heading, what can be done, and what it shows. */
-export function Page({ title, heading, actions, bare = false, children }: Props) {
+export function Page({ title, heading, actions, bare = false, passing = false, children }: Props) {
+  const { pathname } = useLocation();
+  useEffect(() => {
+    if (!passing) remember({ path: pathname, title });
+  }, [passing, pathname, title]);
   useDocumentTitle(`${title} · ${text.product}`);
   return (
     <div className={classes.page}>

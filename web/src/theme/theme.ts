@@ -37,6 +37,14 @@ export const theme = createTheme({
   cursorType: "pointer",
   respectReducedMotion: true,
   components: {
+    InputWrapper: {
+      vars: () => ({
+        label: {},
+        error: { "--input-error-size": "12px" },
+        description: { "--input-description-size": "12px" },
+      }),
+    },
+    CloseButton: { defaultProps: { "aria-label": text.close } },
     Button: { defaultProps: { size: "xs", fz: 14 } },
     TextInput: { defaultProps: { size: "xs" } },
     PasswordInput: { defaultProps: { size: "xs" } },
@@ -54,8 +62,8 @@ export const theme = createTheme({
       },
       styles: { title: { fontSize: 16, lineHeight: "24px", fontWeight: 600 } },
     },
+    Menu: { defaultProps: { withInitialFocusPlaceholder: false, transitionProps: { duration: 120 } } },
     Drawer: { defaultProps: { closeButtonProps: { "aria-label": text.close } } },
-    Menu: { defaultProps: { transitionProps: { duration: 120 } } },
   },
 });
 

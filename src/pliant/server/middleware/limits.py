@@ -23,6 +23,7 @@ UPLOADS: Final = tuple(
         r"PUT /v1/templates/[^/]+",
         r"POST /v1/models/[^/]+/trainings",
         r"POST /v1/endpoints/[^/]+/versions",
+        r"POST /v1/endpoints/[^/]+/predict",
         r"POST /platform/rest/deeplearning/v1/execs/?",
         r"POST /platform/rest/deeplearning/v1/models/weightfile",
         r"POST /dlim/v1/deployment/model(/[^/]+)?",

@@ -8,6 +8,7 @@ from fastapi import Path, Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
+from pliant.api.hyperparameters import HyperparameterTables, hyperparameter_tables
 from pliant.api.models import (
     ModelPage,
     ModelPatch,
@@ -83,6 +84,12 @@ def _download(what: str, summary: str, media_type: str, words: str) -> Callable[
 
 
 # Models
+
+
+@routes.get("/hyperparameters", Permission.MODELS_READ, "Show what can be chosen for a training")
+def hyperparameters() -> HyperparameterTables:
+    """Return the numbers of a training, the optimizers and the courses of the learning rate, with what each takes."""
+    return hyperparameter_tables()
 
 
 @routes.get("/models", Permission.MODELS_READ, "List models")

@@ -17,13 +17,16 @@ from pliant.api.searches import (
     SearchView,
     SearchWhy,
     TrialPage,
+    TrialRows,
     TrialsRequest,
+    trial_row,
 )
 from pliant.core.access import Permission
 from pliant.core.errors import Unavailable
 from pliant.core.job import Job
 from pliant.core.job_filter import UNENDED_STATES, JobFilter
-from pliant.core.search import Search, SearchState, Trial, TrialState
+from pliant.core.search import MAX_TRIALS, Search, SearchState, Trial, TrialState
+from pliant.policy.tuning.trial_order import TrialOrder, order_trials
 from pliant.server import upload
 from pliant.server.body import body_with_code, parse_body_with_code, schema_of, upload_file
 from pliant.server.context import InContext, InControl
@@ -138,6 +141,25 @@ def trials(
     """Return trials in the order in which they were chosen."""
     found, last = requests.trials(caller, name, after=after, limit=limit, states=state or ())
     return TrialPage(trials=tuple(map(_bare, found)), next=last)
+
+
+@routes.get("/searches/{name}/trials/rows", Permission.JOBS_READ, "A table of trials", 404, 503)
+def trial_rows(
+    requests: InSearches,
+    caller: Caller,
+    name: Name,
+    order: Annotated[TrialOrder, Query(alias="sort", description="`-`: the largest first.")] = "number",
+    offset: Annotated[int, Query(ge=0, le=MAX_TRIALS)] = 0,
+    limit: Limit = 100,
+    state: Annotated[list[TrialState] | None, Query(description="Only those in one of these states.")] = None,
+) -> TrialRows:
+    """Return trials as a table shows them.
+
+    `value` is by the first objective, the best first; trials that have no value, or violate a constraint, come last.
+    """
+    search = requests.get(caller, name)
+    found = order_trials(requests.all_trials(search.name), search.settings.objectives, order, state or ())
+    return TrialRows(trials=tuple(map(trial_row, found[offset : offset + limit])), total=len(found))
 
 
 @routes.post("/searches/{name}/trials", Permission.JOBS_WRITE, "Add trials", 403, 404, 409, 503)

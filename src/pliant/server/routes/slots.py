@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from fastapi import Query
+from fastapi import Depends, Query
 
 from pliant.api.slots import MarkPage
 from pliant.control.requests.slots import MAX_TIME, TimeWindow
@@ -28,22 +28,32 @@ Until = Annotated[
 ]
 
 
+def window_of(from_at: From = -3600.0, until_at: Until = 0.0) -> TimeWindow:
+    """Return the part of time that is asked for."""
+    return TimeWindow(from_at=from_at, until_at=until_at)
+
+
+InWindow = Annotated[TimeWindow, Depends(window_of)]
+
+
 @routes.get("/slots/chart", Permission.JOBS_READ, "Slots over time in layers")
 def chart(
     control: InControl,
     visible: Seen,
-    from_at: From = -3600.0,
-    until_at: Until = 0.0,
+    window: InWindow,
     by: Annotated[ChartBy, Query(description="What the layers are.")] = "job",
     max_buckets: Annotated[int, Query(ge=10, le=MAX_BUCKETS, description="No more points in time than these.")] = 1000,
     top: Annotated[int, Query(ge=1, le=MAX_TOP, description="So many layers; the rest is one.")] = 20,
+    search: Annotated[str | None, Query(max_length=200, description="Only trials of this search.")] = None,
 ) -> SlotChart:
     """Return who held how many slots in a window: as it was if there were few changes, else as means of buckets.
 
-    Trials count to their search, versions to their endpoint. Jobs that the caller may not see are in `others`. Events
-    of kind `slots.changed` after `last_seq` go on from what is here.
+    Trials count to their search, unless each is to be a layer; versions to their endpoint. Jobs that the caller may not
+    see are in `others`. Events of kind `slots.changed` after `last_seq` go on from what is here.
     """
-    asked = ChartRequest(from_at=from_at, until_at=until_at, by=by, max_buckets=max_buckets, top=top)
+    asked = ChartRequest(
+        from_at=window.from_at, until_at=window.until_at, by=by, max_buckets=max_buckets, top=top, search=search
+    )
     return control.slots.chart(asked, visible)
 
 
@@ -51,8 +61,7 @@ def chart(
 def marks(
     control: InControl,
     visible: Seen,
-    from_at: From = -3600.0,
-    until_at: Until = 0.0,
+    window: InWindow,
     job_id: Annotated[str | None, Query(description="Only marks of this job.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_MARKS)] = 200,
 ) -> MarkPage:
@@ -61,4 +70,4 @@ def marks(
     Those of the server and of queues are among them, and of the jobs that the caller sees.
     """
     one = None if job_id is None else control.queries.require_visible(job_id, visible).id
-    return control.slots.marks(TimeWindow(from_at=from_at, until_at=until_at), limit, one, visible)
+    return control.slots.marks(window, limit, one, visible)

@@ -191,7 +191,7 @@ class SearchRequests:
         """
         objectives = self.get(caller, name).settings.objectives
         if len(objectives) > 1:
-            return tuple(find_front(objectives, self._all_trials(name))[:limit])
+            return tuple(find_front(objectives, self.all_trials(name))[:limit])
         return self._ports.searches.best_trials(name, maximize=objectives[0].direction == "maximize", limit=limit)
 
     def importances(self, caller: Principal, name: str) -> Importances:
@@ -201,10 +201,10 @@ class SearchRequests:
             NotFound: no search of that name that they see.
             Unavailable: others are computed now, or what computes them was lost.
         """
-        search = self.get(caller, name)
-        return self._importances.of(search, self._all_trials(name))
+        return self._importances.of(self.get(caller, name), self.all_trials(name))
 
-    def _all_trials(self, name: str) -> tuple[Trial, ...]:
+    def all_trials(self, name: str) -> tuple[Trial, ...]:
+        """Return all trials of a search that there is, without asking who may see it."""
         with self._book.lock:
             return tuple(self._book.require(name).trials)
 

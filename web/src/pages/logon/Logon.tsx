@@ -1,10 +1,11 @@
 import { Alert, Button, PasswordInput, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useDocumentTitle } from "@mantine/hooks";
-import { type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { useLocation, useNavigate, useSearchParams } from "react-router";
 import { cache, messageOf } from "../../api/cache";
 import { useChange } from "../../api/queries";
 import { Centred } from "../../app/Frame";
+import { Words } from "../../components/Words";
 import { text } from "../../text";
 import classes from "./Logon.module.css";
 import { inside } from "./target";
@@ -41,10 +42,10 @@ function ByLink({ code }: { code: string }) {
   const { mutate } = redeem;
   useEffect(() => mutate({ body: { code } }), [mutate, code]);
   if (redeem.error === null) return <Text role="status">{words.redeeming}</Text>;
-  return <Form message={redeem.error.status === 401 ? words.badLink : messageOf(redeem.error)} />;
+  return <Form message={redeem.error.status === 401 ? <Words of={words.badLink} /> : messageOf(redeem.error)} />;
 }
 
-function Form({ message }: { message?: string }) {
+function Form({ message }: { message?: ReactNode }) {
   const enter = useEnter();
   const { state } = useLocation();
   const [name, setName] = useState("");
@@ -103,7 +104,7 @@ function Form({ message }: { message?: string }) {
           {words.submit}
         </Button>
         <Text c="dimmed" size="xs">
-          {words.link}
+          <Words of={words.link} />
         </Text>
       </Stack>
     </form>

@@ -4,12 +4,14 @@ import type { Schemas } from "../../api/client";
 import { useChange, useGet } from "../../api/queries";
 import { useMay } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
+import { Crumbs } from "../../components/Crumbs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { Facts, Figures } from "../../components/Facts";
 import { Answer, Empty } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { State } from "../../components/State";
+import { Swatch } from "../../components/Swatch";
 import { useAddress } from "../../components/useAddress";
 import { count, counted } from "../../format/format";
 import { text } from "../../text";
@@ -33,14 +35,7 @@ export default function QueuePage() {
   return (
     <Page
       title={name}
-      heading={
-        <>
-          <Link to="/queues" className={classes.crumb}>
-            {text.nav.queues}
-          </Link>
-          {name}
-        </>
-      }
+      heading={<Crumbs to="/queues" list={text.nav.queues} name={name} />}
       actions={
         mayWrite &&
         query.data !== undefined && (
@@ -154,16 +149,18 @@ function Jobs({ queue: view }: { queue: QueueView }) {
           const hint = { hint: words.noJobs.hint, command: words.submitCommand(name) };
           return (
             <>
-              <DataTable
-                label={words.jobs}
-                columns={COLUMNS}
-                rows={page.rows}
-                rowId={(row) => row.id}
-                href={(row) => `/jobs/${encodeURIComponent(row.id)}`}
-                card={(row) => <Card row={row} />}
-                maxHeight="400px"
-                empty={others <= 0 && <Empty title={words.noJobs.title} {...(maySubmit && hint)} />}
-              />
+              {(page.total > 0 || others <= 0) && (
+                <DataTable
+                  label={words.jobs}
+                  columns={COLUMNS}
+                  rows={page.rows}
+                  rowId={(row) => row.id}
+                  href={(row) => `/jobs/${encodeURIComponent(row.id)}`}
+                  card={(row) => <Card row={row} />}
+                  maxHeight="400px"
+                  empty={<Empty title={words.noJobs.title} {...(maySubmit && hint)} />}
+                />
+              )}
               {others > 0 && <div className={classes.others}>{words.others(count(others), others === 1)}</div>}
             </>
           );
@@ -179,9 +176,12 @@ const COLUMNS: readonly Column<Row>[] = [
     header: words.jobColumns.job,
     size: 176,
     cell: ({ row }) => (
-      <span className="cut" title={row.original.name}>
-        {row.original.id} {row.original.name}
-      </span>
+      <>
+        <Swatch colour={row.original.colour} />
+        <span className="cut" title={row.original.name}>
+          {row.original.id} {row.original.name}
+        </span>
+      </>
     ),
   },
   { id: "state", header: words.jobColumns.state, size: 112, cell: ({ row }) => <State state={row.original.state} /> },

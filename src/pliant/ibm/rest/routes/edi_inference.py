@@ -7,15 +7,14 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from pliant.api.server_address import ServerAddress
 from pliant.core.access import Permission
 from pliant.core.errors import Unavailable
 from pliant.ibm.rest.credentials import Caller, token_of
 from pliant.ibm.rest.errors import DLIM
-from pliant.ibm.rest.gateway_client import GatewayClient
 from pliant.ibm.rest.given_tokens import given_tokens, inference_token
 from pliant.ibm.rest.routing import ibm_routes
-from pliant.server.context import Context, InContext
+from pliant.server.context import InContext
+from pliant.server.gateway_client import gateway_client_of
 from pliant.server.middleware.audit import trace_of
 from pliant.server.routes.endpoints import InEndpoints
 
@@ -32,13 +31,4 @@ async def infer(request: Request, context: InContext, requests: InEndpoints, cal
     view = await run_in_threadpool(requests.get, caller, model)
     if view.http_url is None:
         raise Unavailable("no gateway is there yet that takes requests; try again in a moment")
-    return await _client(request, context).ask(view.http_url, f"{DLIM}/inference/{view.name}", token, request)
-
-
-def _client(request: Request, context: Context) -> GatewayClient:
-    state = request.app.state
-    if not hasattr(state, "edi_gateway"):
-        file = context.control.settings.home / "address" / "server.json"
-        state.edi_gateway = GatewayClient(ServerAddress(context.control.settings.url, file))
-    found: GatewayClient = state.edi_gateway
-    return found
+    return await gateway_client_of(request, context).ask(view.http_url, f"{DLIM}/inference/{view.name}", token, request)

@@ -7,17 +7,18 @@ all of a body: what is left of that is not sent then. A client who goes away end
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import h11
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import StreamingResponse
 
 from pliant.api.server_address import ServerAddress
 from pliant.core.errors import Unavailable
+from pliant.server.context import Context
 
 CONNECT_S: Final = 10.0
 WAIT_S: Final = 2 * 86_400.0
@@ -26,7 +27,7 @@ _CHUNK: Final = 1 << 16
 _ASK_FIRST_BYTES: Final = _CHUNK
 """A body up to this is sent with its head."""
 _MAX_WASTE_BYTES: Final = 64 << 20
-_PASSED: Final = (b"content-type", b"content-encoding", b"accept", b"accept-encoding", b"x-request-timeout-s")
+PASSED: Final = (b"content-type", b"content-encoding", b"accept", b"accept-encoding", b"x-request-timeout-s")
 _DROPPED: Final = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"date", b"server"})
 _EXPECTS: Final = (b"expect", b"100-continue")
 _GONE: Final = (OSError, EOFError, h11.ProtocolError, ssl.SSLError)
@@ -42,15 +43,17 @@ class GatewayClient:
     def __init__(self, address: ServerAddress) -> None:
         self._address = address
 
-    async def ask(self, url: str, path: str, token: str, request: Request) -> Response:
-        """Return the gateway's answer to a request.
+    async def ask(
+        self, url: str, path: str, token: str, request: Request, passed: Collection[bytes] = PASSED
+    ) -> StreamingResponse:
+        """Return the gateway's answer to a request, of whose headers it gets those that are named.
 
         Raises:
             Unavailable: the gateway does not answer.
         """
         exchange = await self._connect(url)
         try:
-            head = await exchange.send(path, _headers(urlsplit(url).netloc, token, request), request)
+            head = await exchange.send(path, _headers(urlsplit(url).netloc, token, request, passed), request)
         except BaseException as error:
             exchange.close()
             if isinstance(error, _GONE):
@@ -71,6 +74,16 @@ class GatewayClient:
         except OSError as error:  # a timeout is one
             raise Unavailable("the gateway cannot be reached; ask again in a moment") from error
         return _Exchange(reader, writer)
+
+
+def gateway_client_of(request: Request, context: Context) -> GatewayClient:
+    """Return what asks the gateway of the server that a request came to."""
+    state = request.app.state
+    if not hasattr(state, "gateway_client"):
+        file = context.control.settings.home / "address" / "server.json"
+        state.gateway_client = GatewayClient(ServerAddress(context.control.settings.url, file))
+    found: GatewayClient = state.gateway_client
+    return found
 
 
 class _Exchange:
@@ -180,11 +193,11 @@ async def _until_gone(request: Request) -> None:
         pass
 
 
-def _headers(host: str, token: str, request: Request) -> list[tuple[bytes, bytes]]:
+def _headers(host: str, token: str, request: Request, names: Collection[bytes]) -> list[tuple[bytes, bytes]]:
     given = dict(request.scope["headers"])
     length = given.get(b"content-length")
     framing = (b"transfer-encoding", b"chunked") if length is None else (b"content-length", length)
-    passed = [(name, given[name]) for name in _PASSED if name in given]
+    passed = [(name, given[name]) for name in names if name in given]
     if length is None or int(length) > _ASK_FIRST_BYTES:
         passed.append(_EXPECTS)
     return [

@@ -1,0 +1,254 @@
+import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
+import { useState } from "react";
+import { cache } from "../../api/cache";
+import type { Schemas } from "../../api/client";
+import { keyOf, useChange } from "../../api/queries";
+import { useCanChange } from "../../app/Connection";
+import { useMay, useOwns } from "../../app/session";
+import { CopyButton } from "../../components/Copy";
+import { type Fact, Facts } from "../../components/Facts";
+import { Problem } from "../../components/Notice";
+import { Panel } from "../../components/Panel";
+import { Sharing } from "../../components/Sharing";
+import { Swatch } from "../../components/Swatch";
+import { Time } from "../../components/Time";
+import { bytes, count, measure, NONE, percent } from "../../format/format";
+import { text } from "../../text";
+import classes from "./Datasets.module.css";
+import { type Dataset, insideOf, samplesOf } from "./shown";
+
+const words = text.datasets;
+
+export function Overview({ dataset }: { dataset: Dataset }) {
+  const owns = useOwns(dataset.owner);
+  const mayChange = useMay("data:write") && owns;
+  const { splits = {}, labels = {}, columns = [] } = insideOf(dataset);
+  return (
+    <div className={classes.columns}>
+      <div className={classes.stack}>
+        {Object.keys(splits).length > 0 && <Splits splits={splits} />}
+        {Object.keys(labels).length > 0 && <Labels labels={labels} />}
+        {columns.length > 0 && <Columns columns={columns} />}
+        <Panel title={words.facts}>
+          <Facts facts={factsOf(dataset)} />
+        </Panel>
+      </div>
+      <div className={classes.stack}>
+        <Description dataset={dataset} mayChange={mayChange} />
+        <Shared dataset={dataset} mayChange={mayChange} />
+      </div>
+    </div>
+  );
+}
+
+function factsOf(dataset: Dataset): Fact[] {
+  const { source } = dataset;
+  const { checksum = "", mean = [], deviation = [], image_size: size, num_files, num_bytes } = insideOf(dataset);
+  const isReady = dataset.state === "ready";
+  const facts: (Fact | false)[] = [
+    { label: words.columns.kind, value: words.kinds[dataset.kind] },
+    isReady && { label: words.fact.samples, value: count(samplesOf(dataset)) },
+    isReady && { label: words.fact.files, value: count(num_files) },
+    isReady && { label: words.fact.size, value: bytes(num_bytes) },
+    size != null && { label: words.fact.imageSize, value: size.join(" × ") },
+    mean.length > 0 && { label: words.fact.mean, value: mean.map(measure).join(", ") },
+    deviation.length > 0 && { label: words.fact.deviation, value: deviation.map(measure).join(", ") },
+    checksum !== "" && {
+      label: words.fact.checksum,
+      value: (
+        <Group gap={4} wrap="nowrap">
+          <span className="mono wrap">{checksum}</span>
+          <CopyButton value={checksum} />
+        </Group>
+      ),
+    },
+    source.path != null && { label: words.fact.source, value: source.path },
+    (dataset.folder ?? "") !== "" && {
+      label: words.fact.folder,
+      value: (
+        <>
+          <span className="mono">{dataset.folder}</span>
+          {dataset.in_place && <div className="dim">{words.fact.inPlace}</div>}
+        </>
+      ),
+    },
+    { label: words.fact.owner, value: dataset.owner },
+    { label: words.fact.created, value: <Time at={dataset.created_at} /> },
+    dataset.ready_at != null && { label: words.fact.ready, value: <Time at={dataset.ready_at} /> },
+  ];
+  return facts.filter((fact) => fact !== false);
+}
+
+/** How the samples are dealt out: one bar, and its numbers. */
+function Splits({ splits }: { splits: Readonly<Record<string, number>> }) {
+  const all = Object.values(splits).reduce((sum, value) => sum + value, 0);
+  const parts = Object.entries(splits).map(([name, value], index) => ({ name, value, colour: index }));
+  return (
+    <Panel title={words.splits}>
+      <div className={classes.shares} aria-hidden>
+        {parts.map(({ name, value, colour }) => (
+          <div key={name} style={{ flex: value, background: `var(--work-${colour})` }} />
+        ))}
+      </div>
+      <div className={classes.legend}>
+        {parts.map(({ name, value, colour }) => (
+          <div key={name} style={{ display: "contents" }}>
+            <Swatch colour={colour} />
+            <span>{words.splitNames[name] ?? name}</span>
+            <span className="num">{count(value)}</span>
+            <span className="num dim">{percent(all === 0 ? null : value / all)}</span>
+          </div>
+        ))}
+      </div>
+    </Panel>
+  );
+}
+
+function Labels({ labels }: { labels: Readonly<Record<string, number>> }) {
+  const entries = Object.entries(labels);
+  const most = Math.max(1, ...entries.map(([, value]) => value));
+  return (
+    <Panel title={words.labels} aside={<span className="dim">{count(entries.length)}</span>}>
+      <section className={classes.bars} tabIndex={0} aria-label={words.labels}>
+        {entries.map(([label, value]) => (
+          <div key={label} style={{ display: "contents" }}>
+            <span className="cut" title={label}>
+              {label}
+            </span>
+            <div className={classes.bar} style={{ width: `${(100 * value) / most}%` }} aria-hidden />
+            <span className="num">{count(value)}</span>
+          </div>
+        ))}
+      </section>
+    </Panel>
+  );
+}
+
+function Columns({ columns }: { columns: Schemas["Content"]["columns"] }) {
+  return (
+    <Panel title={words.fact.columns} aside={<span className="dim">{count(columns.length)}</span>}>
+      <section className={classes.table} tabIndex={0} aria-label={words.fact.columns}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{words.columnsTable.name}</th>
+              <th scope="col">{words.columnsTable.kind}</th>
+              <th scope="col" className="num">
+                {words.columnsTable.missing}
+              </th>
+              <th scope="col" className="num">
+                {words.columnsTable.minimum}
+              </th>
+              <th scope="col" className="num">
+                {words.columnsTable.maximum}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {columns.map((column) => (
+              <tr key={column.name}>
+                <td className="cut" title={column.name}>
+                  {column.name}
+                </td>
+                <td>{words.kindsOfColumn[column.kind] ?? column.kind}</td>
+                <td className="num">{count(column.num_missing)}</td>
+                <td className="num">{measure(column.minimum)}</td>
+                <td className="num">{measure(column.maximum)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </Panel>
+  );
+}
+
+/** Change a data set at the revision that is shown, and show what it is then. */
+function useEdit(dataset: Dataset, onDone: () => void) {
+  const key = keyOf("/v1/datasets/{name}", { params: { path: { name: dataset.name } } });
+  const patch = useChange("patch", "/v1/datasets/{name}", {
+    onSuccess: (changed) => {
+      cache.setQueryData(key, changed);
+      onDone();
+    },
+    onError: (error) => {
+      if (error.status === 412) void cache.invalidateQueries({ queryKey: key });
+    },
+  });
+  const save = (body: { description?: string; shared_with?: string[] }) =>
+    patch.mutate({
+      params: { path: { name: dataset.name }, header: { "if-match": `"${dataset.revision ?? 0}"` } },
+      body,
+    });
+  return { patch, save };
+}
+
+function Shared({ dataset, mayChange }: { dataset: Dataset; mayChange: boolean }) {
+  const { patch, save } = useEdit(dataset, () => undefined);
+  return (
+    <Sharing
+      sharedWith={dataset.shared_with ?? []}
+      mayChange={mayChange}
+      onSave={(shared_with) => save({ shared_with })}
+      pending={patch.isPending}
+      error={patch.error}
+    />
+  );
+}
+
+function Description({ dataset, mayChange }: { dataset: Dataset; mayChange: boolean }) {
+  const canChange = useCanChange();
+  const [typed, setTyped] = useState<string | null>(null);
+  const { patch, save } = useEdit(dataset, () => setTyped(null));
+  const now = dataset.description ?? "";
+  return (
+    <Panel
+      title={words.about}
+      aside={
+        mayChange &&
+        typed === null && (
+          <Button variant="subtle" color="gray" onClick={() => setTyped(now)}>
+            {words.edit}
+          </Button>
+        )
+      }
+    >
+      {typed === null ? (
+        <Text size="sm" className="wrap" c={now === "" ? "dimmed" : undefined} style={{ whiteSpace: "pre-wrap" }}>
+          {now === "" ? NONE : now}
+        </Text>
+      ) : (
+        <Stack gap="sm">
+          <Textarea
+            aria-label={words.about}
+            autosize
+            minRows={2}
+            maxRows={16}
+            maxLength={10_000}
+            value={typed}
+            error={patch.error?.of("description")}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+          />
+          {patch.error !== null && <Problem error={patch.error} />}
+          {patch.error?.status === 412 && (
+            <Text size="sm" className="wrap">
+              {words.now(now)}
+            </Text>
+          )}
+          <Group gap="xs">
+            <Button
+              disabled={!canChange || typed === now}
+              loading={patch.isPending}
+              onClick={() => save({ description: typed })}
+            >
+              {words.saveDescription}
+            </Button>
+            <Button variant="default" onClick={() => setTyped(null)}>
+              {text.cancel}
+            </Button>
+          </Group>
+        </Stack>
+      )}
+    </Panel>
+  );
+}

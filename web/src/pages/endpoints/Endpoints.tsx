@@ -1,0 +1,121 @@
+import { Button, Stack } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { useGet } from "../../api/queries";
+import { useCanChange } from "../../app/Connection";
+import { useMay } from "../../app/session";
+import { type Column, DataTable } from "../../components/DataTable";
+import { Answer, Empty } from "../../components/Notice";
+import { Page } from "../../components/Page";
+import { Swatch } from "../../components/Swatch";
+import { useAddress } from "../../components/useAddress";
+import { duration, measure } from "../../format/format";
+import { text } from "../../text";
+import { Deploy } from "./Deploy";
+import { Status } from "./Status";
+import { type EndpointView, loadOf, trafficText } from "./shown";
+
+const words = text.endpoints;
+const REFRESH_MS = 3_000;
+
+const COLUMNS: readonly Column<EndpointView>[] = [
+  {
+    id: "name",
+    header: words.columns.name,
+    size: 220,
+    meta: { grow: true },
+    cell: ({ row: { original } }) => (
+      <>
+        {original.colour != null && <Swatch colour={original.colour} />}
+        <span className="cut" title={original.name}>
+          {original.name}
+        </span>
+      </>
+    ),
+  },
+  {
+    id: "state",
+    header: words.columns.state,
+    size: 120,
+    cell: ({ row: { original } }) => <Status state={original.state} />,
+  },
+  {
+    id: "versions",
+    header: words.columns.versions,
+    size: 170,
+    cell: ({ row: { original } }) => trafficText(original) || "–",
+  },
+  numeric("rate", words.columns.rate, (endpoint) => measure(loadOf(endpoint).rate), 110),
+  numeric("p50", words.columns.p50, (endpoint) => duration(loadOf(endpoint).p50), 90),
+  numeric("p99", words.columns.p99, (endpoint) => duration(loadOf(endpoint).p99), 90),
+  numeric("kernels", words.columns.kernels, kernelsText, 120),
+  { id: "queue", header: words.columns.queue, size: 120, accessorFn: (endpoint) => endpoint.queue },
+  { id: "owner", header: words.columns.owner, size: 120, accessorFn: (endpoint) => endpoint.owner },
+];
+
+function numeric(
+  id: string,
+  header: string,
+  write: (endpoint: EndpointView) => string,
+  size: number,
+): Column<EndpointView> {
+  return { id, header, size, meta: { numeric: true }, cell: ({ row: { original } }) => write(original) };
+}
+
+function kernelsText(endpoint: EndpointView): string {
+  return words.figures.kernelsOf(
+    String(loadOf(endpoint).ready),
+    String(endpoint.kernel_min),
+    String(endpoint.kernel_max),
+  );
+}
+
+/** All endpoints, with what they have to do now. */
+export default function Endpoints() {
+  const address = useAddress();
+  const mayDeploy = useMay("endpoints:write");
+  const canChange = useCanChange();
+  const list = useGet("/v1/endpoints", { params: { query: { limit: 1000 } } }, { refetchInterval: REFRESH_MS });
+  const deploy = mayDeploy && (
+    <Button leftSection={<IconPlus size={16} />} disabled={!canChange} onClick={() => address.set({ deploy: "job" })}>
+      {words.actions.deploy}
+    </Button>
+  );
+  return (
+    <Page title={text.nav.endpoints} actions={deploy}>
+      <Answer query={list} rows={6}>
+        {({ endpoints }) => (
+          <DataTable
+            label={text.nav.endpoints}
+            columns={COLUMNS}
+            rows={endpoints}
+            rowId={(endpoint) => endpoint.name}
+            href={(endpoint) => `/endpoints/${endpoint.name}`}
+            card={(endpoint) => <Card endpoint={endpoint} />}
+            empty={
+              <Empty title={words.empty.title} hint={words.empty.hint} command={words.empty.command} action={deploy} />
+            }
+          />
+        )}
+      </Answer>
+      {address.get("deploy") !== null && <Deploy onClose={() => address.set({ deploy: null, job: null })} />}
+    </Page>
+  );
+}
+
+function Card({ endpoint }: { endpoint: EndpointView }) {
+  const load = loadOf(endpoint);
+  return (
+    <Stack gap={4}>
+      <div style={{ display: "flex", justifyContent: "space-between", gap: 12 }}>
+        <strong className="cut" title={endpoint.name}>
+          {endpoint.name}
+        </strong>
+        <Status state={endpoint.state} />
+      </div>
+      <div className="dim cut">
+        {measure(load.rate)} {words.columns.rate.toLowerCase()} · p99 {duration(load.p99)} · {kernelsText(endpoint)}{" "}
+        {words.columns.kernels.toLowerCase()}
+      </div>
+    </Stack>
+  );
+}

@@ -1,0 +1,152 @@
+import { SegmentedControl } from "@mantine/core";
+import { useMemo } from "react";
+import { useGet } from "../../api/queries";
+import { CopyButton } from "../../components/Copy";
+import { type Fact, Facts } from "../../components/Facts";
+import { LineChart } from "../../components/LineChart";
+import { Panel } from "../../components/Panel";
+import { Age } from "../../components/Time";
+import { useAddress } from "../../components/useAddress";
+import { count, counted, duration, measure, NONE } from "../../format/format";
+import { text } from "../../text";
+import classes from "./Endpoints.module.css";
+import { column, columnsOf } from "./series";
+import { type EndpointView, loadOf, mainVersion } from "./shown";
+
+const words = text.endpoints;
+const REFRESH_MS = 2_000;
+
+/** The load over time against what was asked for, and why it has as many kernels as it does. */
+export function Overview({ endpoint }: { endpoint: EndpointView }) {
+  return (
+    <>
+      <Charts endpoint={endpoint} />
+      <div className={classes.two}>
+        <Why endpoint={endpoint} />
+        <About endpoint={endpoint} />
+      </div>
+    </>
+  );
+}
+
+function Charts({ endpoint }: { endpoint: EndpointView }) {
+  const address = useAddress();
+  const range = address.get("range") ?? "3600";
+  const version = mainVersion(endpoint);
+  const ran = version?.job_id != null;
+  const metrics = useGet(
+    "/v1/endpoints/{name}/metrics",
+    { params: { path: { name: endpoint.name }, query: { version: version?.number ?? null } } },
+    { enabled: ran, refetchInterval: REFRESH_MS },
+  );
+  const points = metrics.data?.points;
+  const columns = useMemo(() => {
+    const newest = points?.at(-1)?.at ?? 0;
+    return columnsOf(points ?? [], range === "all" ? null : newest - Number(range));
+  }, [points, range]);
+  const { charts } = words;
+  const objective = columns.x.map(() => endpoint.latency_objective_s);
+  const line = (name: string, series: string, colour: number) => ({ name, colour, values: column(columns, series) });
+  const aside = (
+    <SegmentedControl
+      aria-label={charts.window}
+      value={range}
+      onChange={(value) => address.set({ range: value === "3600" ? null : value })}
+      data={Object.entries(words.ranges).map(([value, label]) => ({ value, label }))}
+    />
+  );
+  return (
+    <Panel
+      title={version === undefined ? words.tabs.overview : `${words.versions.number} ${version.number}`}
+      aside={aside}
+    >
+      {columns.x.length === 0 ? (
+        <div className={classes.quiet}>{ran ? charts.none : charts.loading}</div>
+      ) : (
+        <div className={classes.charts}>
+          <LineChart
+            title={charts.requests}
+            x={columns.x}
+            lines={[
+              line(charts.answered, "requests_per_s", 0),
+              line(charts.errors, "errors_per_s", 7),
+              line(charts.refused, "refused_per_s", 5),
+            ]}
+            write={measure}
+            sync="endpoint"
+          />
+          <LineChart
+            title={charts.latency}
+            x={columns.x}
+            lines={[
+              line("p50", "latency_p50_s", 4),
+              line("p95", "latency_p95_s", 0),
+              line("p99", "latency_p99_s", 3),
+              { name: charts.objective, colour: 5, values: objective, dashed: true },
+            ]}
+            write={duration}
+            sync="endpoint"
+          />
+          <LineChart
+            title={charts.kernels}
+            x={columns.x}
+            lines={[
+              line(charts.ready, "kernels_ready", 0),
+              { ...line(charts.wanted, "kernels_wanted", 1), dashed: true },
+              line(charts.queued, "queued", 6),
+            ]}
+            write={measure}
+            sync="endpoint"
+          />
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+function Why({ endpoint }: { endpoint: EndpointView }) {
+  const version = mainVersion(endpoint);
+  const { why } = words;
+  const facts: Fact[] = [
+    ...(endpoint.reason ? [{ label: why.state, value: endpoint.reason }] : []),
+    ...(version?.demand ? [{ label: why.demand, value: version.demand }] : []),
+    ...(version?.why ? [{ label: why.slots, value: version.why }] : []),
+    ...(endpoint.exchange ? [{ label: why.exchange, value: endpoint.exchange }] : []),
+  ];
+  return (
+    <Panel title={why.title(counted(loadOf(endpoint).ready, "kernel"))}>
+      {facts.length === 0 ? <span className="dim">{NONE}</span> : <Facts facts={facts} />}
+    </Panel>
+  );
+}
+
+function About({ endpoint }: { endpoint: EndpointView }) {
+  const { about } = words;
+  const shared = endpoint.shared_with.includes("*") ? about.everybody : endpoint.shared_with.join(", ") || about.nobody;
+  return (
+    <Panel title={about.title}>
+      <Facts
+        facts={[
+          { label: about.address, value: <Address value={endpoint.http_url} /> },
+          { label: about.grpc, value: <Address value={endpoint.grpc_address} /> },
+          { label: about.owner, value: endpoint.owner },
+          { label: about.queue, value: endpoint.queue },
+          { label: about.priority, value: count(endpoint.priority) },
+          { label: about.shared, value: shared },
+          { label: about.created, value: <Age since={endpoint.created_at} /> },
+          ...(endpoint.description ? [{ label: about.description, value: endpoint.description }] : []),
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function Address({ value }: { value: string | null }) {
+  if (value === null) return <>{NONE}</>;
+  return (
+    <span className={classes.address}>
+      <code className="wrap">{value}</code>
+      <CopyButton value={value} />
+    </span>
+  );
+}

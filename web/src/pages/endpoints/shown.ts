@@ -1,0 +1,73 @@
+/** What of an endpoint is shown: states as signs, and the load of all its versions together. */
+import type { Schemas } from "../../api/client";
+import type { StateTone } from "../../theme/tokens";
+
+export type EndpointView = Schemas["EndpointView"];
+export type VersionView = Schemas["VersionView"];
+
+/** The state of a job whose sign fits, and its tone. */
+export const SIGNS: Readonly<Record<string, { sign: string; tone: StateTone }>> = {
+  stopped: { sign: "stopped", tone: "stopped" },
+  starting: { sign: "starting", tone: "starting" },
+  idle: { sign: "paused", tone: "paused" },
+  serving: { sign: "running", tone: "running" },
+  ready: { sign: "running", tone: "running" },
+  waiting: { sign: "pending", tone: "waiting" },
+  leaving: { sign: "stopping", tone: "waiting" },
+  retired: { sign: "stopped", tone: "stopped" },
+  failed: { sign: "failed", tone: "failed" },
+};
+
+export interface LoadNow {
+  /** Requests per second, answered; null if nothing reports. */
+  rate: number | null;
+  /** The share of requests that ended with an error. */
+  errors: number | null;
+  /** Seconds, of the slowest version. */
+  p50: number | null;
+  p99: number | null;
+  queued: number;
+  ready: number;
+  wanted: number;
+}
+
+/** The load of all versions of an endpoint together, as the gateway said last. */
+export function loadOf(endpoint: EndpointView): LoadNow {
+  const loads = endpoint.versions.flatMap((version) => (version.load === null ? [] : [version.load]));
+  const slowest = (share: string) => {
+    const found = loads.flatMap((load) => load.latency_s?.[share] ?? []);
+    return found.length === 0 ? null : Math.max(...found);
+  };
+  const done = sum(loads.map((load) => load.completed));
+  return {
+    rate: loads.length === 0 ? null : sum(loads.map((load) => (load.seconds > 0 ? load.completed / load.seconds : 0))),
+    errors: done === 0 ? null : Math.min(1, sum(loads.map((load) => load.failed)) / done),
+    p50: slowest("p50"),
+    p99: slowest("p99"),
+    queued: sum(loads.map((load) => load.queued)),
+    ready: sum(endpoint.versions.map((version) => version.num_ready)),
+    wanted: sum(endpoint.versions.map((version) => version.wanted)),
+  };
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/** The versions that have traffic or run, the one with the most first. */
+export function livingVersions(endpoint: EndpointView): VersionView[] {
+  return endpoint.versions
+    .filter((version) => version.traffic > 0 || version.num_kernels > 0 || version.state === "starting")
+    .sort((a, b) => b.traffic - a.traffic || b.number - a.number);
+}
+
+/** Which version has how much of the traffic: `v3 90 % / v4 10 %`. */
+export function trafficText(endpoint: EndpointView): string {
+  const with_ = livingVersions(endpoint).filter((version) => version.traffic > 0);
+  return with_.map((version) => `v${version.number} ${version.traffic} %`).join(" / ");
+}
+
+/** The version that serves; before one does, the newest. */
+export function mainVersion(endpoint: EndpointView): VersionView | undefined {
+  return endpoint.versions.find((version) => version.number === endpoint.current) ?? endpoint.versions.at(-1);
+}

@@ -1,0 +1,104 @@
+import { useElementSize } from "@mantine/hooks";
+import { measure } from "../../format/format";
+import { text } from "../../text";
+import { frontOf, type Point } from "./front";
+import classes from "./Searches.module.css";
+import { type SearchView, type TrialRow, wantsLog } from "./shown";
+
+const words = text.searches.plots;
+const HEIGHT = 260;
+const LEFT = 64;
+const BOTTOM = 36;
+const PAD = 12;
+
+/** Trials by two objectives; those that no other one beats are filled. */
+export function FrontChart({ search, trials }: { search: SearchView; trials: readonly TrialRow[] }) {
+  const { ref, width } = useElementSize<HTMLDivElement>();
+  const [first, second] = search.settings.objectives;
+  const points = trials.flatMap((trial): Point[] => {
+    const [x, y] = trial.results ?? [];
+    const counts = trial.state === "completed" && (trial.violation ?? 0) <= 0;
+    return counts && x != null && y != null ? [{ number: trial.number, x, y }] : [];
+  });
+  const front = frontOf(points, [first?.direction === "maximize", second?.direction === "maximize"]);
+  const x = scaleOf(
+    points.map((point) => point.x),
+    LEFT,
+    Math.max(LEFT + 40, width - PAD),
+  );
+  const y = scaleOf(
+    points.map((point) => point.y),
+    HEIGHT - BOTTOM,
+    PAD,
+  );
+  return (
+    <div ref={ref} className={classes.stage} style={{ height: HEIGHT }}>
+      {points.length === 0 ? (
+        <span className="dim">{words.few}</span>
+      ) : (
+        <svg role="img" aria-label={`${words.front}: ${[...front].length} / ${points.length}`}>
+          <line className={classes.axis} x1={LEFT} x2={width - PAD} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
+          <line className={classes.axis} x1={LEFT} x2={LEFT} y1={PAD} y2={HEIGHT - BOTTOM} />
+          {x.ends.map((value, index) => (
+            <text
+              key={`x${value}`}
+              className={classes.tick}
+              x={x.place(value)}
+              y={HEIGHT - BOTTOM + 16}
+              textAnchor={index === 0 ? "start" : "end"}
+            >
+              {measure(value)}
+            </text>
+          ))}
+          {y.ends.map((value, index) => (
+            <text
+              key={`y${value}`}
+              className={classes.tick}
+              x={LEFT - 6}
+              y={y.place(value) + (index === 0 ? 0 : 10)}
+              textAnchor="end"
+            >
+              {measure(value)}
+            </text>
+          ))}
+          <text x={(LEFT + width) / 2} y={HEIGHT - 4} textAnchor="middle">
+            {first?.metric}
+          </text>
+          <text x={LEFT + 6} y={PAD + 4}>
+            {second?.metric}
+          </text>
+          {points.map((point) => {
+            const isBest = front.has(point.number);
+            return (
+              <circle
+                key={point.number}
+                cx={x.place(point.x)}
+                cy={y.place(point.y)}
+                r={isBest ? 5 : 4}
+                fill={isBest ? "var(--work-0)" : "none"}
+                stroke={isBest ? "var(--work-0)" : "var(--control)"}
+              >
+                <title>{`${text.searches.figures.by(point.number)}: ${measure(point.x)}, ${measure(point.y)}`}</title>
+              </circle>
+            );
+          })}
+        </svg>
+      )}
+      <div className="dim" style={{ position: "absolute", right: 12, top: 0, fontSize: 12 }}>
+        {words.frontHint}
+      </div>
+    </div>
+  );
+}
+
+function scaleOf(values: readonly number[], from: number, to: number) {
+  const low = Math.min(...values);
+  const high = Math.max(...values);
+  const log = wantsLog(values);
+  const place = (value: number) => {
+    const share =
+      high === low ? 0.5 : log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+    return from + share * (to - from);
+  };
+  return { place, ends: low === high ? [low] : [low, high] };
+}

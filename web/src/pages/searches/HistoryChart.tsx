@@ -1,0 +1,79 @@
+import { useMemo, useRef, useState } from "react";
+import uPlot from "uplot";
+import { axis, Plot, type PlotOptions } from "../../components/Plot";
+import { measure } from "../../format/format";
+import { text } from "../../text";
+import type { Tokens } from "../../theme/tokens";
+import classes from "./Searches.module.css";
+import type { History } from "./shown";
+
+const words = text.searches.overview;
+
+interface Props {
+  history: History;
+  log: boolean;
+  metric: string;
+  height?: number;
+}
+
+/** A dot for what each trial came to, and a line for the best until then. */
+export function HistoryChart({ history, log, metric, height = 220 }: Props) {
+  const [at, setAt] = useState<number | null>(null);
+  const data = useMemo(() => {
+    const shown = (value: number | null) => (log && value !== null && value <= 0 ? null : value);
+    return [history.x, history.values.map(shown), history.best.map(shown)] as uPlot.AlignedData;
+  }, [history, log]);
+  const stepped = useRef(uPlot.paths.stepped?.({ align: 1 }));
+  const options = (tokens: Tokens): PlotOptions => ({
+    scales: { x: { time: false }, y: log ? { distr: 3 } : {} },
+    axes: [
+      axis(tokens, { values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }),
+      axis(tokens, { size: 64, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : measure(tick))) }),
+    ],
+    series: [
+      {},
+      {
+        label: metric,
+        stroke: tokens.work[0] ?? tokens.accent,
+        paths: () => null,
+        points: { show: true, size: 5, fill: tokens.work[0] ?? tokens.accent, width: 0 },
+      },
+      {
+        label: words.best,
+        stroke: tokens.work[1] ?? tokens.accent,
+        width: 2,
+        points: { show: false },
+        ...(stepped.current && { paths: stepped.current }),
+      },
+    ],
+    cursor: { y: false, drag: { x: false, y: false } },
+    hooks: { setCursor: [(plot) => setAt(plot.cursor.idx ?? null)] },
+  });
+  const index = at !== null && at < history.x.length ? at : history.x.length - 1;
+  if (history.x.length === 0) {
+    return (
+      <div className="dim" style={{ height, display: "grid", placeItems: "center" }}>
+        {text.chart.nothing}
+      </div>
+    );
+  }
+  const best = history.best[index];
+  return (
+    <figure style={{ margin: 0 }} aria-label={`${words.history}: ${metric} ${measure(history.best.at(-1))}`}>
+      <Plot data={data} options={options} shape={`${log}|${metric}`} height={height} />
+      <ul className={classes.legend}>
+        <li className="dim">
+          {words.trial} {history.x[index]}
+        </li>
+        <li>
+          <span style={{ width: 8, height: 8, borderRadius: 4, background: "var(--work-0)" }} aria-hidden />
+          {words.value} <b className="num">{measure(history.values[index])}</b>
+        </li>
+        <li>
+          <span style={{ width: 12, height: 3, borderRadius: 2, background: "var(--work-1)" }} aria-hidden />
+          {words.best} <b className="num">{measure(best)}</b>
+        </li>
+      </ul>
+    </figure>
+  );
+}

@@ -1,0 +1,42 @@
+import { Alert, Button, Code, Group, Modal, Stack } from "@mantine/core";
+import { useClipboard } from "@mantine/hooks";
+import { IconCheck, IconCopy } from "@tabler/icons-react";
+import { text } from "../text";
+
+const words = text.people.secret;
+
+/** Shows a secret once; only its own button closes it, so that it is not lost by a click beside it. */
+export function Secret({ title, value, onClose }: { title: string; value: string | null; onClose: () => void }) {
+  const clipboard = useClipboard({ timeout: 2000 });
+  return (
+    <Modal
+      opened={value !== null}
+      onClose={onClose}
+      title={<span className="wrap">{title}</span>}
+      closeOnClickOutside={false}
+      closeOnEscape={false}
+      withCloseButton={false}
+    >
+      <Stack gap="md">
+        <Alert color="yellow" variant="outline">
+          {words.once}
+        </Alert>
+        <Code block className="wrap" style={{ whiteSpace: "pre-wrap" }}>
+          {value}
+        </Code>
+        <Group justify="flex-end" gap="xs">
+          <Button
+            data-autofocus
+            leftSection={clipboard.copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
+            onClick={() => clipboard.copy(value ?? "")}
+          >
+            {clipboard.copied ? text.copied : words.copy}
+          </Button>
+          <Button variant="default" onClick={onClose}>
+            {words.done}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

@@ -1,0 +1,16 @@
+export const audit = {
+  list: "Audit log",
+  who: "Who",
+  what: "What was done",
+  outcome: "Outcome",
+  outcomes: { all: "All", done: "Done", refused: "Refused", failed: "Failed" } as Record<string, string>,
+  refresh: "Newest",
+  columns: { at: "Time", who: "Who", action: "What", target: "To what", outcome: "Outcome", address: "From" },
+  nobody: "nobody",
+  loaded: (number: string, one: boolean) => (one ? "1 entry" : `${number} entries`),
+  more: (number: string) => `${number} entries, older ones come as you scroll`,
+  none: "Nothing of that was written down",
+  noneHint: "Every change, log-on and refusal is. Choose less in the filters.",
+  first: "Nothing was written down yet",
+  firstHint: "Every change, log-on and refusal will be.",
+};

@@ -1,0 +1,31 @@
+export const me = {
+  title: "Your account",
+  name: "Name",
+  role: "Role",
+  by: "Logged on",
+  until: "Until",
+  may: "What you may do",
+  ways: {
+    session: "by a session",
+    password: "by password",
+    token: "by a token",
+    file: "as who runs the server",
+  } as Record<string, string>,
+  password: {
+    title: "Password",
+    old: "Present password",
+    new: "New password",
+    newHint: "At least 10 characters",
+    again: "New password, once more",
+    differ: "These are not the same",
+    short: "At least 10 characters",
+    submit: "Change the password",
+    done: "The password is changed. Your other sessions have ended.",
+  },
+  browser: {
+    title: "This browser",
+    colours: "Colours",
+    keys: "Single letters act as keys",
+    keysHint: "Press ? for the list of keys.",
+  },
+};
