@@ -4,10 +4,10 @@ import { type AnswerOf, ask, call, type InitOf, type Method, type PathOf } from 
 import { addressOf } from "./place";
 import type { Refused } from "./problem";
 
-interface QueryOptions {
+interface QueryOptions<A> {
   enabled?: boolean;
-  /** Ask again every so many milliseconds while it is looked at: only for what no event tells of. */
-  refetchInterval?: number | false;
+  /** Ask again every so many milliseconds while it is looked at: only for what no event tells of. It may hang on the answer. */
+  refetchInterval?: number | false | ((answer: A | undefined) => number | false);
   /** Keep showing the answer to the parameters before while the next one is on its way. */
   keepPrevious?: boolean;
   retry?: false;
@@ -19,17 +19,27 @@ interface QueryOptions {
 export function useGet<P extends PathOf<"get">>(
   path: P,
   init: InitOf<P, "get">,
+<<<<<<< HEAD
   { enabled, refetchInterval, keepPrevious, retry, fresh }: QueryOptions = {},
+=======
+  { enabled, refetchInterval, keepPrevious, retry }: QueryOptions<AnswerOf<P, "get">> = {},
+>>>>>>> h-w3
 ): UseQueryResult<AnswerOf<P, "get">, Refused> {
   return useQuery<AnswerOf<P, "get">, Refused>({
     queryKey: keyOf(path, init),
     queryFn: ({ signal }) => call("get", path, init, signal),
     ...(enabled !== undefined && { enabled }),
-    ...(refetchInterval !== undefined && { refetchInterval }),
+    ...(refetchInterval !== undefined && { refetchInterval: asked(refetchInterval) }),
     ...(keepPrevious && { placeholderData: (before: AnswerOf<P, "get"> | undefined) => before }),
     ...(retry !== undefined && { retry }),
     ...(fresh && { staleTime: 0 }),
   } as Parameters<typeof useQuery<AnswerOf<P, "get">, Refused>>[0]);
+}
+
+/** An interval as the library has it. */
+function asked<A>(interval: number | false | ((answer: A | undefined) => number | false)) {
+  if (typeof interval !== "function") return interval;
+  return (query: { state: { data: A | undefined } }) => interval(query.state.data);
 }
 
 /** Under what the answer of a route is kept. */
@@ -79,12 +89,12 @@ export function useText<P extends PathOf<"get">>(
   path: P,
   init: InitOf<P, "get">,
   address: string,
-  { enabled, refetchInterval }: QueryOptions = {},
+  { enabled, refetchInterval }: Pick<QueryOptions<string>, "enabled" | "refetchInterval"> = {},
 ): UseQueryResult<string, Refused> {
   return useQuery<string, Refused>({
     queryKey: keyOf(path, init),
     queryFn: async ({ signal }) => (await ask(addressOf(address), { signal })).text(),
     ...(enabled !== undefined && { enabled }),
-    ...(refetchInterval !== undefined && { refetchInterval }),
+    ...(refetchInterval !== undefined && { refetchInterval: asked(refetchInterval) }),
   });
 }

@@ -23,7 +23,7 @@ export function placeOf({ kind, id }: Pick<Noun, "kind" | "id">): string {
     case "queue":
       return `/queues/${name}`;
     case "machine":
-      return `/machines?machine=${name}`;
+      return "/machines";
     case "user":
       return `/people/${name}`;
   }

@@ -23,15 +23,11 @@ const IMPORTING_MS = 1_000;
 
 export default function DatasetPage() {
   const { name = "", tab = "overview" } = useParams();
-  const [again, setAgain] = useState(true);
   const dataset = useGet(
     "/v1/datasets/{name}",
     { params: { path: { name } } },
-    { refetchInterval: again ? IMPORTING_MS : false },
+    { refetchInterval: (data) => (data?.state === "importing" ? IMPORTING_MS : false) },
   );
-  const state = dataset.data?.state;
-  const isImporting = state === undefined || state === "importing";
-  if (again !== isImporting) setAgain(isImporting);
   const at = `/datasets/${encodeURIComponent(name)}`;
   return (
     <Page

@@ -16,6 +16,8 @@ import { Unfinished } from "./Unfinished";
 
 const words = text.datasets;
 const IMPORTING_MS = 2_000;
+/** What others add is seen so late at most. */
+const OTHERS_MS = 15_000;
 
 const COLUMNS: readonly Column<Dataset>[] = [
   {
@@ -85,7 +87,13 @@ const SORTS: Readonly<Record<string, (dataset: Dataset) => string | number>> = {
 export default function Datasets() {
   const mayAdd = useMay("data:write");
   const address = useAddress();
-  const datasets = useGet("/v1/datasets", { params: { query: { limit: 1000 } } }, { refetchInterval: IMPORTING_MS });
+  const datasets = useGet(
+    "/v1/datasets",
+    { params: { query: { limit: 1000 } } },
+    {
+      refetchInterval: (page) => (page?.datasets.some(({ state }) => state === "importing") ? IMPORTING_MS : OTHERS_MS),
+    },
+  );
   return (
     <Page
       title={words.title}

@@ -25,15 +25,11 @@ const BUILDING_MS = 2_000;
 
 export default function EnvironmentPage() {
   const { name = "", tab = "overview" } = useParams();
-  const [again, setAgain] = useState(true);
   const environment = useGet(
     "/v1/environments/{name}",
     { params: { path: { name } } },
-    { refetchInterval: again ? BUILDING_MS : false },
+    { refetchInterval: (data) => (data?.state === "building" ? BUILDING_MS : false) },
   );
-  const state = environment.data?.state;
-  const isBuilding = state === undefined || state === "building";
-  if (again !== isBuilding) setAgain(isBuilding);
   const at = `/environments/${encodeURIComponent(name)}`;
   return (
     <Page
@@ -68,7 +64,11 @@ export default function EnvironmentPage() {
                 {data.why}
               </Text>
             )}
-            {tab === "log" ? <Log name={name} isBuilding={isBuilding} /> : <Overview environment={data} />}
+            {tab === "log" ? (
+              <Log name={name} isBuilding={data.state === "building"} />
+            ) : (
+              <Overview environment={data} />
+            )}
           </>
         )}
       </Answer>

@@ -15,6 +15,8 @@ import { type Environment, EnvironmentState } from "./shown";
 
 const words = text.environments;
 const BUILDING_MS = 3_000;
+/** What others add is seen so late at most. */
+const OTHERS_MS = 15_000;
 
 const COLUMNS: readonly Column<Environment>[] = [
   {
@@ -78,7 +80,10 @@ export default function Environments() {
   const environments = useGet(
     "/v1/environments",
     { params: { query: { limit: 1000 } } },
-    { refetchInterval: BUILDING_MS },
+    {
+      refetchInterval: (page) =>
+        page?.environments.some(({ state }) => state === "building") ? BUILDING_MS : OTHERS_MS,
+    },
   );
   const sort = address.get("sort") ?? "name";
   const query = address.get("q") ?? "";

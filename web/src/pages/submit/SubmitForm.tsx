@@ -42,7 +42,7 @@ export function SubmitForm({ from, base }: Props) {
   const submission = useSubmission();
   const asked = useMemo(() => read(typed, base, JOB), [typed, base]);
   const preview = usePreview(asked.whole);
-  const shown = (name: FieldName) => attempted || touched.has(name);
+  const shown = (name: FieldName) => attempted || touched.has(name) || (typed[name] ?? "") !== (base[name] ?? ""); // by a link
   const errorOf = errorsOf(asked.problems, preview.data?.problems ?? [], submission.refused, shown);
   const form = useRef<HTMLFormElement>(null);
   const codeError = codeProblem(chosen, from, attempted);
