@@ -14,7 +14,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 HOSTILE = """import torch, sys
 from pliant.train import Run
 print("<script>window.stolen = 1</script><img src=x onerror='window.stolen = 1'>", flush=True)
-print("\\x1b[31mred\\x1b[0m \\x1b]8;;javascript:window.stolen=1\\x07link\\x1b]8;;\\x07 \\x1b[2J\\x1b]0;title\\x07 end", flush=True)
+print("\\x1b[31mred\\x1b[0m \\x1b]8;;javascript:window.stolen=1\\x07link\\x1b]8;;\\x07", flush=True)
+print("\\x1b[2J\\x1b]0;title\\x07 end", flush=True)
 print("x" * 20000, flush=True)
 x = torch.randn(64, 4)
 model = torch.nn.Linear(4, 1)

@@ -1,7 +1,6 @@
-"""Every page, for everybody who may see it: reached by its address, read by people who do not see, in both schemes, on a
-telephone and a desk."""
+"""Every page, for everybody who may see it: by its address, for people who do not see, in both schemes, wide and
+narrow."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ OF_THE_JOB: Final = ("overview", "metrics", "workers", "logs", "events", "config
 
 
 @pytest.fixture
-def job_id(pool: Pool, tmp_path: Path) -> Iterator[str]:
+def job_id(pool: Pool, tmp_path: Path) -> str:
     """A training that goes on while pages are looked at."""
     tmp_path.chmod(0o777)
     pace = tmp_path / "pace"
@@ -31,7 +30,7 @@ def job_id(pool: Pool, tmp_path: Path) -> Iterator[str]:
     )
     with pool.client() as client:
         pool.until(lambda: pool.training(client, job), "it trains")
-    yield job
+    return job
 
 
 def test_every_page_is_whole_on_a_desk_and_on_a_telephone(visit: Any, job_id: str) -> None:

@@ -9,7 +9,7 @@ from pliant.cli.jobs.asked import OPTIONS
 _FIELDS: Final = Path(__file__).parents[2] / "web" / "src" / "pages" / "submit" / "fields.ts"
 _OPTION: Final = re.compile(r"""^  (\w+): of\("\w+", "([^"]+)"\)?""", re.MULTILINE)
 _NOT_TYPED: Final = {"args", "requirements", "python", "data_dir"}
-"""Arguments come after `--`; requirements are one of the environments; paths of the server's machine are not asked for."""
+"""Arguments come after `--`; requirements are an environment; paths of the server's machine are not asked for."""
 
 
 def test_every_option_of_the_form_is_one_of_the_command_line() -> None:

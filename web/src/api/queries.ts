@@ -19,11 +19,7 @@ interface QueryOptions<A> {
 export function useGet<P extends PathOf<"get">>(
   path: P,
   init: InitOf<P, "get">,
-<<<<<<< HEAD
-  { enabled, refetchInterval, keepPrevious, retry, fresh }: QueryOptions = {},
-=======
-  { enabled, refetchInterval, keepPrevious, retry }: QueryOptions<AnswerOf<P, "get">> = {},
->>>>>>> h-w3
+  { enabled, refetchInterval, keepPrevious, retry, fresh }: QueryOptions<AnswerOf<P, "get">> = {},
 ): UseQueryResult<AnswerOf<P, "get">, Refused> {
   return useQuery<AnswerOf<P, "get">, Refused>({
     queryKey: keyOf(path, init),

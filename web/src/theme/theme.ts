@@ -62,13 +62,8 @@ export const theme = createTheme({
       },
       styles: { title: { fontSize: 16, lineHeight: "24px", fontWeight: 600 } },
     },
-<<<<<<< HEAD
     Menu: { defaultProps: { withInitialFocusPlaceholder: false, transitionProps: { duration: 120 } } },
     Drawer: { defaultProps: { closeButtonProps: { "aria-label": text.close } } },
-=======
-    Drawer: { defaultProps: { closeButtonProps: { "aria-label": text.close } } },
-    Menu: { defaultProps: { transitionProps: { duration: 120 } } },
->>>>>>> h-w6
   },
 });
 
