@@ -225,7 +225,7 @@ function Card({ row }: { row: Row }) {
   return (
     <div className={classes.card}>
       <span className="cut">
-        {row.id} {row.name}
+        <Swatch colour={row.colour} /> {row.id} {row.name}
       </span>
       <State state={row.state} />
       <span className={`${classes.sentence} cut`} title={row.sentence}>
