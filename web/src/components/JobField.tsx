@@ -30,7 +30,6 @@ export function JobField({ label, description, value, onChange, states, nothing,
       description={description}
       searchable
       required
-      maw={480}
       data={data}
       filter={({ options }) => options}
       value={value || null}

@@ -6,6 +6,7 @@ import { type Refused, Unreachable } from "../../api/problem";
 import { useChange, useGet } from "../../api/queries";
 import { send } from "../../api/send";
 import { useCanChange } from "../../app/Connection";
+import { BELOW } from "../../components/below";
 import { DropFiles } from "../../components/DropFiles";
 import { JobField } from "../../components/JobField";
 import { Problem } from "../../components/Notice";
@@ -18,6 +19,7 @@ import { percent } from "../../format/format";
 import { text } from "../../text";
 import { endpointsChanged } from "./changed";
 import { deployCommand, deploymentOf, type Wish } from "./deployment";
+import classes from "./Endpoints.module.css";
 import type { EndpointView } from "./shown";
 
 const words = text.endpoints.deploy;
@@ -206,9 +208,10 @@ interface NumbersProps {
 function Numbers({ wish, set, isVersion, error }: NumbersProps) {
   const number = (value: string | number) => (typeof value === "number" ? value : null);
   return (
-    <Group grow align="flex-start" gap="md" preventGrowOverflow={false}>
+    <div className={classes.pictureFields}>
       {isVersion ? (
         <NumberInput
+          {...BELOW}
           label={words.traffic}
           description={words.trafficHint}
           min={1}
@@ -241,6 +244,7 @@ function Numbers({ wish, set, isVersion, error }: NumbersProps) {
         </>
       )}
       <NumberInput
+        {...BELOW}
         label={words.slots}
         description={words.slotsHint}
         min={0.01}
@@ -250,6 +254,6 @@ function Numbers({ wish, set, isVersion, error }: NumbersProps) {
         onChange={(value) => set({ slots: number(value) })}
         error={error?.of("slots_per_task")}
       />
-    </Group>
+    </div>
   );
 }

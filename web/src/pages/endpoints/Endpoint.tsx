@@ -38,7 +38,7 @@ export default function Endpoint() {
       title={name}
       heading={
         <Crumbs to="/endpoints" list={text.nav.endpoints} name={name} colour={endpoint.data?.colour}>
-          {endpoint.data && <Status state={endpoint.data.state} />}{" "}
+          {endpoint.data && <Status state={endpoint.data.state} />}
           {endpoint.data && <span className="dim">{trafficText(endpoint.data)}</span>}
         </Crumbs>
       }
@@ -47,7 +47,7 @@ export default function Endpoint() {
       <Answer query={endpoint} rows={5}>
         {(found) => (
           <>
-            <Head endpoint={found} />
+            <Head endpoint={found} at={endpoint.dataUpdatedAt} />
             <LinkTabs
               label={words.tabsLabel}
               tabs={TABS.map((one) => ({
@@ -73,8 +73,8 @@ function Part({ endpoint, tab }: { endpoint: EndpointView; tab: string }) {
   return <Overview endpoint={endpoint} />;
 }
 
-function Head({ endpoint }: { endpoint: EndpointView }) {
-  const load = loadOf(endpoint);
+function Head({ endpoint, at }: { endpoint: EndpointView; at: number }) {
+  const load = loadOf(endpoint, at);
   const { figures } = words;
   return (
     <Figures

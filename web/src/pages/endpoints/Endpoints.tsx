@@ -12,12 +12,14 @@ import { duration, measure } from "../../format/format";
 import { text } from "../../text";
 import { Deploy } from "./Deploy";
 import { Status } from "./Status";
-import { type EndpointView, loadOf, trafficText } from "./shown";
+import { type EndpointView, type LoadNow, loadOf, readyOf, trafficText } from "./shown";
 
 const words = text.endpoints;
 const REFRESH_MS = 3_000;
 
-const COLUMNS: readonly Column<EndpointView>[] = [
+type Row = EndpointView & { load: LoadNow };
+
+const COLUMNS: readonly Column<Row>[] = [
   {
     id: "name",
     header: words.columns.name,
@@ -44,29 +46,20 @@ const COLUMNS: readonly Column<EndpointView>[] = [
     size: 170,
     cell: ({ row: { original } }) => trafficText(original) || "–",
   },
-  numeric("rate", words.columns.rate, (endpoint) => measure(loadOf(endpoint).rate), 110),
-  numeric("p50", words.columns.p50, (endpoint) => duration(loadOf(endpoint).p50), 90),
-  numeric("p99", words.columns.p99, (endpoint) => duration(loadOf(endpoint).p99), 90),
+  numeric("rate", words.columns.rate, ({ load }) => measure(load.rate), 110),
+  numeric("p50", words.columns.p50, ({ load }) => duration(load.p50), 90),
+  numeric("p99", words.columns.p99, ({ load }) => duration(load.p99), 90),
   numeric("kernels", words.columns.kernels, kernelsText, 120),
   { id: "queue", header: words.columns.queue, size: 120, accessorFn: (endpoint) => endpoint.queue },
   { id: "owner", header: words.columns.owner, size: 120, accessorFn: (endpoint) => endpoint.owner },
 ];
 
-function numeric(
-  id: string,
-  header: string,
-  write: (endpoint: EndpointView) => string,
-  size: number,
-): Column<EndpointView> {
+function numeric(id: string, header: string, write: (endpoint: Row) => string, size: number): Column<Row> {
   return { id, header, size, meta: { numeric: true }, cell: ({ row: { original } }) => write(original) };
 }
 
 function kernelsText(endpoint: EndpointView): string {
-  return words.figures.kernelsOf(
-    String(loadOf(endpoint).ready),
-    String(endpoint.kernel_min),
-    String(endpoint.kernel_max),
-  );
+  return words.figures.kernelsOf(String(readyOf(endpoint)), String(endpoint.kernel_min), String(endpoint.kernel_max));
 }
 
 /** All endpoints, with what they have to do now. */
@@ -87,7 +80,7 @@ export default function Endpoints() {
           <DataTable
             label={text.nav.endpoints}
             columns={COLUMNS}
-            rows={endpoints}
+            rows={endpoints.map((endpoint): Row => ({ ...endpoint, load: loadOf(endpoint, list.dataUpdatedAt) }))}
             rowId={(endpoint) => endpoint.name}
             href={(endpoint) => `/endpoints/${endpoint.name}`}
             card={(endpoint) => <Card endpoint={endpoint} />}
@@ -102,8 +95,8 @@ export default function Endpoints() {
   );
 }
 
-function Card({ endpoint }: { endpoint: EndpointView }) {
-  const load = loadOf(endpoint);
+function Card({ endpoint }: { endpoint: Row }) {
+  const { load } = endpoint;
   return (
     <Stack gap={4}>
       <div style={{ display: "flex", justifyContent: "space-between", gap: 12 }}>

@@ -31,7 +31,12 @@ export function Logs({ endpoint }: { endpoint: EndpointView }) {
   );
   const known = (files.data ?? []).map((file) => `${file.task_id}/${file.stream}`);
   const alive = version?.kernels.map((kernel) => kernel.task_id) ?? [];
-  const usual = known.findLast((file) => alive.some((task) => file.startsWith(`${task}/`))) ?? known.at(-1) ?? null;
+  const written = (files.data ?? []).flatMap((file) => (file.num_bytes > 0 ? [`${file.task_id}/${file.stream}`] : []));
+  const usual =
+    written.findLast((file) => alive.some((task) => file.startsWith(`${task}/`))) ??
+    written.at(-1) ??
+    known.at(-1) ??
+    null;
   const file = known.find((one) => one === address.get("file")) ?? usual;
   const log = useQuery<string, Error>({
     queryKey: ["log", job, file],

@@ -11,7 +11,7 @@ import { count, counted, duration, measure, NONE } from "../../format/format";
 import { text } from "../../text";
 import classes from "./Endpoints.module.css";
 import { column, columnsOf } from "./series";
-import { type EndpointView, loadOf, mainVersion } from "./shown";
+import { type EndpointView, mainVersion, readyOf } from "./shown";
 
 const words = text.endpoints;
 const REFRESH_MS = 2_000;
@@ -114,7 +114,7 @@ function Why({ endpoint }: { endpoint: EndpointView }) {
     ...(endpoint.exchange ? [{ label: why.exchange, value: endpoint.exchange }] : []),
   ];
   return (
-    <Panel title={why.title(counted(loadOf(endpoint).ready, "kernel"))}>
+    <Panel title={why.title(counted(readyOf(endpoint), "kernel"))}>
       {facts.length === 0 ? <span className="dim">{NONE}</span> : <Facts facts={facts} />}
     </Panel>
   );

@@ -1,4 +1,4 @@
-import { Button, Group, NumberInput, Select, Stack, Switch, Text } from "@mantine/core";
+import { Button, NumberInput, Select, Stack, Switch, Text } from "@mantine/core";
 import { type DragEvent, useCallback, useEffect, useRef, useState } from "react";
 import { text } from "../../text";
 import classes from "./Endpoints.module.css";
@@ -96,10 +96,9 @@ export function PictureField({ inputs, onRequest }: Props) {
           </Text>
         </figure>
       </div>
-      <Group gap="sm" align="flex-end">
+      <div className={classes.pictureFields}>
         <NumberInput
           label={words.width}
-          w={80}
           min={1}
           max={2048}
           value={layout.width}
@@ -107,7 +106,6 @@ export function PictureField({ inputs, onRequest }: Props) {
         />
         <NumberInput
           label={words.height}
-          w={80}
           min={1}
           max={2048}
           value={layout.height}
@@ -115,7 +113,6 @@ export function PictureField({ inputs, onRequest }: Props) {
         />
         <Select
           label={words.colour}
-          w={150}
           allowDeselect={false}
           data={[
             { value: "1", label: words.colours.grey },
@@ -126,7 +123,6 @@ export function PictureField({ inputs, onRequest }: Props) {
         />
         <Select
           label={words.order}
-          w={160}
           allowDeselect={false}
           data={Object.entries(words.orders).map(([value, label]) => ({ value, label }))}
           value={layout.order}
@@ -134,13 +130,12 @@ export function PictureField({ inputs, onRequest }: Props) {
         />
         <Select
           label={words.scale}
-          w={110}
           allowDeselect={false}
           data={Object.entries(words.scales).map(([value, label]) => ({ value, label }))}
           value={look.scale}
           onChange={(value) => setLook((now) => ({ ...now, scale: value === "byte" ? "byte" : "unit" }))}
         />
-      </Group>
+      </div>
       <Switch
         label={words.invert}
         checked={look.invert}

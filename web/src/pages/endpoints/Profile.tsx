@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useChange } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
+import { BELOW } from "../../components/below";
 import { Problem } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
 import { QueueField } from "../../components/QueueField";
@@ -161,6 +162,7 @@ function FieldInput({ field, value, onChange, disabled, error }: FieldProps) {
   if (bounds === null) {
     return (
       <Textarea
+        {...BELOW}
         label={label}
         description={doc}
         autosize
@@ -176,6 +178,7 @@ function FieldInput({ field, value, onChange, disabled, error }: FieldProps) {
   const write = bounds.whole ? count : measure;
   return (
     <NumberInput
+      {...BELOW}
       label={label}
       description={`${doc} ${words.bounds(write(bounds.low), write(bounds.high))}${unit ? ` ${unit}` : ""}.`}
       suffix={unit ? ` ${unit}` : ""}

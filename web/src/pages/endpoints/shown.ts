@@ -1,6 +1,7 @@
 /** What of an endpoint is shown: states as signs, and the load of all its versions together. */
 import type { Schemas } from "../../api/client";
 import type { StateTone } from "../../theme/tokens";
+import { Meter } from "./meter";
 
 export type EndpointView = Schemas["EndpointView"];
 export type VersionView = Schemas["VersionView"];
@@ -31,21 +32,26 @@ export interface LoadNow {
   wanted: number;
 }
 
-/** The load of all versions of an endpoint together, as the gateway said last. */
-export function loadOf(endpoint: EndpointView): LoadNow {
+const meter = new Meter();
+
+/** The load of all versions of an endpoint together, as the gateway said last; `at`: when that was asked, in ms. */
+export function loadOf(endpoint: EndpointView, at: number): LoadNow {
   const loads = endpoint.versions.flatMap((version) => (version.load === null ? [] : [version.load]));
   const slowest = (share: string) => {
     const found = loads.flatMap((load) => load.latency_s?.[share] ?? []);
     return found.length === 0 ? null : Math.max(...found);
   };
-  const done = sum(loads.map((load) => load.completed));
+  const totals = loads.map((load) => load.totals);
+  const failed = sum(totals.map((total) => total.failed ?? 0));
+  const done = failed + sum(totals.map((total) => (total.succeeded ?? 0) + (total.rejected ?? 0)));
+  const pace = loads.length === 0 ? null : meter.observe(endpoint.name, { at: at / 1000, done, failed });
   return {
-    rate: loads.length === 0 ? null : sum(loads.map((load) => (load.seconds > 0 ? load.completed / load.seconds : 0))),
-    errors: done === 0 ? null : Math.min(1, sum(loads.map((load) => load.failed)) / done),
+    rate: pace?.rate ?? null,
+    errors: pace?.errors ?? null,
     p50: slowest("p50"),
     p99: slowest("p99"),
     queued: sum(loads.map((load) => load.queued)),
-    ready: sum(endpoint.versions.map((version) => version.num_ready)),
+    ready: readyOf(endpoint),
     wanted: sum(endpoint.versions.map((version) => version.wanted)),
   };
 }
@@ -70,4 +76,9 @@ export function trafficText(endpoint: EndpointView): string {
 /** The version that serves; before one does, the newest. */
 export function mainVersion(endpoint: EndpointView): VersionView | undefined {
   return endpoint.versions.find((version) => version.number === endpoint.current) ?? endpoint.versions.at(-1);
+}
+
+/** Kernels that take requests. */
+export function readyOf(endpoint: EndpointView): number {
+  return sum(endpoint.versions.map((version) => version.num_ready));
 }

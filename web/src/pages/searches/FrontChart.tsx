@@ -31,11 +31,10 @@ export function FrontChart({ search, trials }: { search: SearchView; trials: rea
     HEIGHT - BOTTOM,
     PAD,
   );
+  if (points.length === 0) return <span className="dim">{words.few}</span>;
   return (
-    <div ref={ref} className={classes.stage} style={{ height: HEIGHT }}>
-      {points.length === 0 ? (
-        <span className="dim">{words.few}</span>
-      ) : (
+    <>
+      <div ref={ref} className={classes.stage} style={{ height: HEIGHT }}>
         <svg role="img" aria-label={`${words.front}: ${[...front].length} / ${points.length}`}>
           <line className={classes.axis} x1={LEFT} x2={width - PAD} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
           <line className={classes.axis} x1={LEFT} x2={LEFT} y1={PAD} y2={HEIGHT - BOTTOM} />
@@ -83,11 +82,9 @@ export function FrontChart({ search, trials }: { search: SearchView; trials: rea
             );
           })}
         </svg>
-      )}
-      <div className="dim" style={{ position: "absolute", right: 12, top: 0, fontSize: 12 }}>
-        {words.frontHint}
       </div>
-    </div>
+      <div className="dim">{words.frontHint}</div>
+    </>
   );
 }
 

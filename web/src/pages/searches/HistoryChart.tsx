@@ -27,7 +27,10 @@ export function HistoryChart({ history, log, metric, height = 220 }: Props) {
   const options = (tokens: Tokens): PlotOptions => ({
     scales: { x: { time: false }, y: log ? { distr: 3 } : {} },
     axes: [
-      axis(tokens, { values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }),
+      axis(tokens, {
+        size: 30,
+        values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")),
+      }),
       axis(tokens, { size: 64, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : measure(tick))) }),
     ],
     series: [

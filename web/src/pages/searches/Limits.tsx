@@ -1,14 +1,13 @@
 import { Alert, Button, Group, Modal, NumberInput, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { SEARCH } from "../../api/constraints";
-import { useChange } from "../../api/queries";
 import { violation } from "../../api/violation";
 import { useCanChange } from "../../app/Connection";
 import { Problem } from "../../components/Notice";
 import { text } from "../../text";
 import { secondsOf, timeText } from "../submit/units";
-import { searchesChanged } from "./changed";
 import { limitTexts, type SearchView } from "./shown";
+import { useSearchPatch } from "./useSearchPatch";
 
 const words = text.searches.limits;
 const NUMBERS = ["max_trials", "parallel", "max_slot_hours", "target"] as const;
@@ -18,8 +17,7 @@ type Numbers = Record<(typeof NUMBERS)[number], number | string>;
 /** When a search ends; it can be changed while it runs. */
 export function Limits({ search, onClose }: { search: SearchView; onClose: () => void }) {
   const canChange = useCanChange();
-  const [base] = useState(search);
-  const { settings } = base;
+  const { settings } = search;
   const [numbers, setNumbers] = useState<Numbers>(() => ({
     max_trials: settings.max_trials ?? "",
     parallel: settings.parallel ?? "",
@@ -28,15 +26,7 @@ export function Limits({ search, onClose }: { search: SearchView; onClose: () =>
   }));
   const [time, setTime] = useState(settings.max_time_s == null ? "" : timeText(settings.max_time_s));
   const [description, setDescription] = useState(settings.description);
-  const save = useChange("patch", "/v1/searches/{name}", {
-    onSuccess: () => {
-      searchesChanged();
-      onClose();
-    },
-    onError: (error) => {
-      if (error.status === 412) searchesChanged();
-    },
-  });
+  const save = useSearchPatch(search, onClose);
   const isStale = save.error?.status === 412;
   const seconds = time.trim() === "" ? null : secondsOf(time);
   const wrongTime = time.trim() !== "" && seconds === null ? words.time : (save.error?.of("max_time_s") ?? null);
@@ -56,11 +46,7 @@ export function Limits({ search, onClose }: { search: SearchView; onClose: () =>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          const revision = isStale ? search.revision : base.revision;
-          save.mutate({
-            params: { path: { name: search.name }, header: { "if-match": `"${revision}"` } },
-            body,
-          });
+          save.mutate(body);
         }}
       >
         <Stack gap="md">

@@ -22,6 +22,7 @@ import { Refused, Unreachable } from "../../api/problem";
 import { useGet } from "../../api/queries";
 import { send } from "../../api/send";
 import { useCanChange } from "../../app/Connection";
+import { BELOW } from "../../components/below";
 import { Crumbs } from "../../components/Crumbs";
 import { DropFiles } from "../../components/DropFiles";
 import { JobField } from "../../components/JobField";
@@ -113,6 +114,7 @@ export default function NewSearch() {
             )}
             <div className={classes.fields}>
               <Autocomplete
+                {...BELOW}
                 size="xs"
                 label={words.script}
                 description={words.scriptHint}
@@ -122,6 +124,7 @@ export default function NewSearch() {
                 error={errorOf("script")}
               />
               <TextInput
+                {...BELOW}
                 label={words.args}
                 description={words.argsHint}
                 value={typed.args}
@@ -129,6 +132,7 @@ export default function NewSearch() {
                 error={errorOf("args")}
               />
               <TextInput
+                {...BELOW}
                 label={words.name}
                 description={words.nameHint}
                 required
@@ -348,6 +352,7 @@ function ObjectivePanel({ typed, set, errorOf }: PartProps) {
     <Panel title={words.objective}>
       <div className={classes.fields}>
         <TextInput
+          {...BELOW}
           label={words.metric}
           description={words.metricHint}
           required
@@ -356,22 +361,23 @@ function ObjectivePanel({ typed, set, errorOf }: PartProps) {
           error={errorOf("metric")}
         />
         <Select
+          {...BELOW}
           label={words.direction}
-          description={" "}
           allowDeselect={false}
           data={directions}
           value={typed.direction}
           onChange={(value) => set({ direction: value === "maximize" ? "maximize" : "minimize" })}
         />
         <Select
+          {...BELOW}
           label={words.reading}
-          description={" "}
           allowDeselect={false}
           data={Object.entries(words.readings).map(([value, label]) => ({ value, label }))}
           value={typed.reading}
           onChange={(value) => set({ reading: value === "min" || value === "max" ? value : "last" })}
         />
         <TextInput
+          {...BELOW}
           label={words.second}
           description={words.secondHint}
           value={typed.second}
@@ -380,8 +386,8 @@ function ObjectivePanel({ typed, set, errorOf }: PartProps) {
         />
         {typed.second.trim() !== "" && (
           <Select
+            {...BELOW}
             label={words.secondDirection}
-            description={" "}
             allowDeselect={false}
             data={directions}
             value={typed.secondDirection}
@@ -416,6 +422,7 @@ function AlgorithmPanel({ typed, set, errorOf }: PartProps) {
         />
         {!typed.halving && (
           <Select
+            {...BELOW}
             label={words.pruner}
             description={words.prunerHint}
             data={[{ value: "", label: words.noPruner }, ...PRUNERS.map((value) => ({ value, label: value }))]}

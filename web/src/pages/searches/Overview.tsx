@@ -28,10 +28,12 @@ export function Overview({ search }: { search: SearchView }) {
         <SlotsByTrial search={search} />
       </div>
       <div className={classes.two}>
-        <Why search={search} />
+        <div className={classes.stackOf}>
+          <Why search={search} />
+          <Values search={search} />
+          <About search={search} />
+        </div>
         <Decisions search={search} />
-        <About search={search} />
-        <Values search={search} />
       </div>
     </>
   );

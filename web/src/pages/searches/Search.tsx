@@ -24,7 +24,7 @@ import { LinkTabs } from "../../components/LinkTabs";
 import { Answer } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { ShareDialog } from "../../components/ShareDialog";
-import { duration, measure } from "../../format/format";
+import { count, duration, measure, NONE } from "../../format/format";
 import { text } from "../../text";
 import { AddTrial } from "./AddTrial";
 import { searchesChanged } from "./changed";
@@ -35,6 +35,7 @@ import { Progress } from "./Progress";
 import { Status } from "./Status";
 import type { SearchView } from "./shown";
 import { Trials } from "./Trials";
+import { useSearchPatch } from "./useSearchPatch";
 
 const words = text.searches;
 const REFRESH_MS = 2_000;
@@ -84,27 +85,32 @@ export default function Search() {
 function Head({ search }: { search: SearchView }) {
   const { figures } = words;
   const several = search.settings.objectives.length > 1;
+  const front = useGet(
+    "/v1/searches/{name}/best",
+    { params: { path: { name: search.name }, query: { limit: 1000 } } },
+    { enabled: several, refetchInterval: search.state === "running" ? REFRESH_MS : false },
+  );
   return (
     <Figures
       figures={[
-        {
-          label: `${figures.best} ${search.settings.objectives[0]?.metric ?? ""}`,
-          value: search.best ? (
-            <>
-              {measure(search.best.results?.[0])}{" "}
-              <Link
-                to={search.best.job_id ? `/jobs/${search.best.job_id}` : "#"}
-                style={{ fontSize: 14, fontWeight: 400 }}
-              >
-                {figures.by(search.best.number)}
-              </Link>
-            </>
-          ) : (
-            <span className="dim" title={several ? figures.frontHint : undefined}>
-              {several ? figures.front : figures.noBest}
-            </span>
-          ),
-        },
+        several
+          ? { label: figures.front, value: count(front.data?.trials.length) }
+          : {
+              label: `${figures.best} ${search.settings.objectives[0]?.metric ?? ""}`,
+              value: search.best ? (
+                <>
+                  {measure(search.best.results?.[0])}{" "}
+                  <Link
+                    to={search.best.job_id ? `/jobs/${search.best.job_id}` : "#"}
+                    style={{ fontSize: 14, fontWeight: 400 }}
+                  >
+                    {figures.by(search.best.number)}
+                  </Link>
+                </>
+              ) : (
+                <span className="dim">{NONE}</span>
+              ),
+            },
         { label: figures.trials, value: <Progress search={search} /> },
         { label: figures.left, value: duration(search.eta_s) },
         { label: figures.ran, value: duration(search.ran_s) },
@@ -133,12 +139,7 @@ function Actions({ search }: { search: SearchView }) {
       searchesChanged();
     },
   });
-  const change = useChange("patch", "/v1/searches/{name}", {
-    onSuccess: () => {
-      close();
-      searchesChanged();
-    },
-  });
+  const change = useSearchPatch(search, close);
   const deploy = mayDeploy && search.best?.job_id && (
     <Button
       component={Link}
@@ -218,12 +219,7 @@ function Actions({ search }: { search: SearchView }) {
           name={search.name}
           sharedWith={search.settings.shared_with}
           onClose={close}
-          onSave={(people) =>
-            change.mutate({
-              params: { path: { name: search.name }, header: { "if-match": `"${search.revision}"` } },
-              body: { shared_with: people },
-            })
-          }
+          onSave={(people) => change.mutate({ shared_with: people })}
           pending={change.isPending}
           error={change.error}
         />

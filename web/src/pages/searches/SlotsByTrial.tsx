@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import { useGet } from "../../api/queries";
 import { Answer } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
-import { axis, Plot, type PlotOptions } from "../../components/Plot";
+import { axis, Plot, type PlotOptions, timeAxis } from "../../components/Plot";
 import { text } from "../../text";
 import type { Tokens } from "../../theme/tokens";
 import classes from "./Searches.module.css";
@@ -43,7 +43,10 @@ export function SlotsByTrial({ search }: { search: SearchView }) {
   const num = found?.keys.length ?? 0;
   const options = (tokens: Tokens): PlotOptions => ({
     scales: { x: { time: true }, y: { range: (_, __, high) => [0, Math.max(1, high)] } },
-    axes: [axis(tokens), axis(tokens, { size: 40, incrs: [1, 2, 5, 10, 20, 50, 100, 1000] })],
+    axes: [
+      timeAxis(tokens, { grid: { show: false } }),
+      axis(tokens, { size: 40, incrs: [1, 2, 5, 10, 20, 50, 100, 1000] }),
+    ],
     series: [
       {},
       ...Array.from({ length: num }, (_, index) => ({

@@ -48,9 +48,7 @@ export const searches = {
     left: "Time left",
     ran: "Ran",
     slots: "Slots",
-    noBest: "none yet",
-    front: "none beats",
-    frontHint: "Of several objectives no trial is simply the best; Plots shows those that no other one beats.",
+    front: "Trials that none beats",
   },
   overview: {
     history: "Best so far",
