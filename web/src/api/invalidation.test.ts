@@ -11,3 +11,12 @@ test("the state of a job is also that of the training that it is", () => {
     expect(isOutdated(event("decision", "job-1"), path, {})).toBe(false);
   }
 });
+
+test("a queue or a machine that changes is shown anew, and what if it was changed", () => {
+  for (const path of ["/v1/queues/{name}", "/v1/resource-groups/{name}", "/v1/machines", "/v1/queues/{name}/preview"]) {
+    expect(isOutdated(event("queue.changed"), path, {})).toBe(true);
+    expect(isOutdated(event("machine.changed"), path, {})).toBe(true);
+    expect(isOutdated(event("decision", "job-1"), path, {})).toBe(true);
+    expect(isOutdated(event("epoch.finished", "job-1"), path, {})).toBe(false);
+  }
+});

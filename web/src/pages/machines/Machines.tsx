@@ -12,6 +12,7 @@ import { State } from "../../components/State";
 import { Swatch } from "../../components/Swatch";
 import { Time } from "../../components/Time";
 import { useAddress } from "../../components/useAddress";
+import { Words } from "../../components/Words";
 import { count, measure } from "../../format/format";
 import { text } from "../../text";
 import type { StateTone } from "../../theme/tokens";
@@ -175,7 +176,7 @@ function Actions({ machine }: { machine: Machine }) {
         error={change.error}
         onConfirm={() => set(true)}
       >
-        {words.drainHint}
+        <Words of={words.drainHint} />
       </Confirm>
     </div>
   );

@@ -3,6 +3,7 @@ import { Link, useNavigate, useParams } from "react-router";
 import { useChange, useGet } from "../../api/queries";
 import { useMay } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
+import { Crumbs } from "../../components/Crumbs";
 import { Facts, Figures } from "../../components/Facts";
 import { Answer, Loading } from "../../components/Notice";
 import { Page } from "../../components/Page";
@@ -30,14 +31,7 @@ export default function GroupPage() {
   return (
     <Page
       title={name}
-      heading={
-        <>
-          <Link to="/queues" className={classes.crumb}>
-            {text.nav.queues}
-          </Link>
-          {name}
-        </>
-      }
+      heading={<Crumbs to="/queues" list={text.nav.queues} name={name} />}
       actions={
         mayWrite &&
         query.data !== undefined && (

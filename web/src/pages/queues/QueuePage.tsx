@@ -4,12 +4,14 @@ import type { Schemas } from "../../api/client";
 import { useChange, useGet } from "../../api/queries";
 import { useMay } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
+import { Crumbs } from "../../components/Crumbs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { Facts, Figures } from "../../components/Facts";
 import { Answer, Empty } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { State } from "../../components/State";
+import { Swatch } from "../../components/Swatch";
 import { useAddress } from "../../components/useAddress";
 import { count, counted } from "../../format/format";
 import { text } from "../../text";
@@ -33,14 +35,7 @@ export default function QueuePage() {
   return (
     <Page
       title={name}
-      heading={
-        <>
-          <Link to="/queues" className={classes.crumb}>
-            {text.nav.queues}
-          </Link>
-          {name}
-        </>
-      }
+      heading={<Crumbs to="/queues" list={text.nav.queues} name={name} />}
       actions={
         mayWrite &&
         query.data !== undefined && (
@@ -100,7 +95,7 @@ function Shown({ queue: view }: { queue: QueueView }) {
               <QueueRows queues={neighbours} current={queue.name} />
             </div>
           </Panel>
-          <Jobs name={queue.name} />
+          <Jobs queue={view} />
         </div>
         <Panel title={words.settings}>
           <Facts facts={factsOf(queue)} />
@@ -135,7 +130,9 @@ function factsOf(queue: Schemas["Queue"]) {
 
 type Row = Schemas["JobRow"];
 
-function Jobs({ name }: { name: string }) {
+function Jobs({ queue: view }: { queue: QueueView }) {
+  const { name } = view.queue;
+  const maySubmit = useMay("jobs:write");
   const jobs = useGet("/v1/jobs/rows", {
     params: { query: { queue: [name], state: LIVING, sort: "-slots", limit: MOST } },
   });
@@ -147,18 +144,27 @@ function Jobs({ name }: { name: string }) {
   return (
     <Panel title={words.jobs} aside={all}>
       <Answer query={jobs} rows={2}>
-        {(page) => (
-          <DataTable
-            label={words.jobs}
-            columns={COLUMNS}
-            rows={page.rows}
-            rowId={(row) => row.id}
-            href={(row) => `/jobs/${encodeURIComponent(row.id)}`}
-            card={(row) => <Card row={row} />}
-            maxHeight="400px"
-            empty={<Empty title={words.noJobs.title} hint={words.noJobs.hint} command={words.submitCommand(name)} />}
-          />
-        )}
+        {(page) => {
+          const others = view.num_running + view.num_waiting - page.total;
+          const hint = { hint: words.noJobs.hint, command: words.submitCommand(name) };
+          return (
+            <>
+              {(page.total > 0 || others <= 0) && (
+                <DataTable
+                  label={words.jobs}
+                  columns={COLUMNS}
+                  rows={page.rows}
+                  rowId={(row) => row.id}
+                  href={(row) => `/jobs/${encodeURIComponent(row.id)}`}
+                  card={(row) => <Card row={row} />}
+                  maxHeight="400px"
+                  empty={<Empty title={words.noJobs.title} {...(maySubmit && hint)} />}
+                />
+              )}
+              {others > 0 && <div className={classes.others}>{words.others(count(others), others === 1)}</div>}
+            </>
+          );
+        }}
       </Answer>
     </Panel>
   );
@@ -170,9 +176,12 @@ const COLUMNS: readonly Column<Row>[] = [
     header: words.jobColumns.job,
     size: 176,
     cell: ({ row }) => (
-      <span className="cut" title={row.original.name}>
-        {row.original.id} {row.original.name}
-      </span>
+      <>
+        <Swatch colour={row.original.colour} />
+        <span className="cut" title={row.original.name}>
+          {row.original.id} {row.original.name}
+        </span>
+      </>
     ),
   },
   { id: "state", header: words.jobColumns.state, size: 112, cell: ({ row }) => <State state={row.original.state} /> },
@@ -216,7 +225,7 @@ function Card({ row }: { row: Row }) {
   return (
     <div className={classes.card}>
       <span className="cut">
-        {row.id} {row.name}
+        <Swatch colour={row.colour} /> {row.id} {row.name}
       </span>
       <State state={row.state} />
       <span className={`${classes.sentence} cut`} title={row.sentence}>

@@ -49,6 +49,7 @@ export const queues = {
     title: "No job runs or waits here",
     hint: "Jobs come to a queue when they are submitted, or are moved to it:",
   },
+  others: (jobs: string, one: boolean) => (one ? "1 job of others" : `${jobs} jobs of others`),
   submitCommand: (queue: string) => `pliant submit train.py --queue ${queue} --max 8`,
   jobColumns: {
     job: "Job",
