@@ -10,7 +10,7 @@ const words = text.searches.plots;
 const HEIGHT = 260;
 const LEFT = 64;
 const BOTTOM = 36;
-const PAD = 12;
+const PAD = 20;
 
 /** Trials by two objectives; those that no other one beats are filled. */
 export function FrontChart({ search, trials }: { search: SearchView; trials: readonly TrialRow[] }) {
@@ -64,7 +64,7 @@ export function FrontChart({ search, trials }: { search: SearchView; trials: rea
           <text x={(LEFT + width) / 2} y={HEIGHT - 4} textAnchor="middle">
             {first?.metric}
           </text>
-          <text x={LEFT + 6} y={PAD + 4}>
+          <text x={LEFT} y={PAD - 8}>
             {second?.metric}
           </text>
           {points.map((point) => {
