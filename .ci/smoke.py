@@ -1,10 +1,12 @@
 """A training of a few seconds through an installed Pliant: no source tree, no development tools."""
 
 import os
+import re
 import sys
 import tempfile
 import time
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 from pliant.api.jobs import JobRequest
 from pliant.client import Client
@@ -40,6 +42,17 @@ def connect(home: Path) -> Client:
     raise SystemExit("the server did not come up within 60 s")
 
 
+def console_of(url: str) -> str:
+    """Return the name of the console's program, which the page names and the server has."""
+    page = Request(url, headers={"Accept": "text/html"})
+    with urlopen(page, timeout=10) as answer:  # plain HTTP, to ourselves
+        found = re.search(r"assets/index-[A-Za-z0-9_-]+\\.js", answer.read().decode())
+    if found is None:
+        raise SystemExit("the wheel has no console")
+    with urlopen(f"{url}/{found[0]}", timeout=10) as answer:
+        return f"{found[0]}, {len(answer.read()):,} bytes"
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder, connect(Path(os.environ["PLIANT_HOME"])) as client:
         script = Path(folder) / "train.py"
@@ -49,6 +62,7 @@ def main() -> int:
         print(f"{job.id} is {job.state}: {job.reason}")
         result = client.result(job.id, Path(folder) / "result")
         print(f"{FabricModel.__module__} is there")
+        print(f"the console is there: {console_of(client.url)}")
         return 0 if job.state == "completed" and (result / "model" / "model.pt").exists() else 1
 
 
