@@ -14,9 +14,10 @@ from starlette.responses import StreamingResponse
 
 from pliant.api.endpoints import PredictForm, PredictView
 from pliant.core.access import Permission
-from pliant.core.errors import Forbidden, InvalidInput, Unavailable
-from pliant.server.context import InContext
+from pliant.core.errors import InvalidInput, Unavailable
+from pliant.server.context import Context, InContext
 from pliant.server.gateway_client import gateway_client_of
+from pliant.server.given_tokens import given_tokens, inference_token
 from pliant.server.middleware.audit import trace_of
 from pliant.server.middleware.authentication import PasswordCredentials, credentials_of
 from pliant.server.middleware.authorisation import Caller
@@ -55,7 +56,7 @@ async def predict(
     It is for trying an endpoint. What asks often asks at its own address, with a token, and saves a step.
     """
     trace_of(request).changes_nothing = True
-    token = _token_of(request)
+    token = await run_in_threadpool(_token_of, request, context, caller.name)
     view = await run_in_threadpool(requests.get, caller, name)
     if view.http_url is None:
         raise Unavailable("no gateway is there yet that takes requests; try again in a moment")
@@ -80,18 +81,14 @@ async def predict(
     )
 
 
-def _token_of(request: Request) -> str:
-    """Return the token or session that a request shows.
-
-    Raises:
-        Forbidden: it shows a password, which the gateway compares with nothing.
-    """
+def _token_of(request: Request, context: Context, name: str) -> str:
+    """Return the token or session that a request shows; one that is made for it if it shows a password."""
     cookie = cookie_of(request)
     if cookie is not None:
         return cookie
     given = credentials_of(request.headers)
-    if isinstance(given, PasswordCredentials):
-        raise Forbidden("endpoints take tokens alone, and no passwords; log on (POST /v1/logon) and send its token")
+    if isinstance(given, PasswordCredentials):  # the gateway compares none
+        return inference_token(context, given_tokens(request), name)
     return given.text
 
 

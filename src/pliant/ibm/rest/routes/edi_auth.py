@@ -7,9 +7,9 @@ from pliant.core.access import Permission
 from pliant.core.errors import Conflict, Unauthorized
 from pliant.ibm.rest.credentials import InIdentity, token_of
 from pliant.ibm.rest.errors import DLIM
-from pliant.ibm.rest.given_tokens import given_tokens, inference_token
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.server.context import InContext
+from pliant.server.given_tokens import given_tokens, inference_token
 from pliant.server.middleware.authentication import PasswordCredentials, credentials_of, log_on
 from pliant.server.middleware.authorisation import Audience
 

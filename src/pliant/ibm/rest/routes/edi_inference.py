@@ -11,10 +11,10 @@ from pliant.core.access import Permission
 from pliant.core.errors import Unavailable
 from pliant.ibm.rest.credentials import Caller, token_of
 from pliant.ibm.rest.errors import DLIM
-from pliant.ibm.rest.given_tokens import given_tokens, inference_token
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.server.context import InContext
 from pliant.server.gateway_client import gateway_client_of
+from pliant.server.given_tokens import given_tokens, inference_token
 from pliant.server.middleware.audit import trace_of
 from pliant.server.routes.endpoints import InEndpoints
 

@@ -1,7 +1,8 @@
-"""The tokens that IBM's inference API has given out, for clients that ask for one before every call.
+"""The tokens for inference that this server gives out or uses itself, in the place of a password.
 
-The same one is given out until half its life is over: sessions would else push each other out. They are kept in
-memory, and a new server makes new ones.
+The gateway compares no passwords, and clients of IBM's ask for a token before every call. The same one is given out
+until half its life is over: sessions would else push each other out. They are kept in memory, and a new server makes
+new ones.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from pliant.core.people import TokenSettings
 from pliant.people.credentials import SESSION_S, CredentialStore, Issued, LogonSession, PersonalToken
 from pliant.server.context import Context
 
-LABEL: Final = "inference, by IBM's API"
+LABEL: Final = "inference, for a password"
 
 
 @dataclass(slots=True)
@@ -51,9 +52,9 @@ class GivenTokens:
 def given_tokens(request: Request) -> GivenTokens:
     """Return the tokens that this server has given out."""
     state = request.app.state
-    if not hasattr(state, "edi_tokens"):
-        state.edi_tokens = GivenTokens()
-    found: GivenTokens = state.edi_tokens
+    if not hasattr(state, "given_tokens"):
+        state.given_tokens = GivenTokens()
+    found: GivenTokens = state.given_tokens
     return found
 
 
