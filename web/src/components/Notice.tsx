@@ -62,7 +62,7 @@ export function Empty({ title, hint, command, action }: EmptyProps) {
 /** What is shown while the first answer is on its way: the shape of what comes, so that nothing jumps. */
 export function Loading({ rows = 3, height = 36 }: { rows?: number; height?: number }) {
   return (
-    <Stack gap="xs" aria-busy="true" aria-label={text.loading}>
+    <Stack gap="xs" role="status" aria-busy="true" aria-label={text.loading}>
       {Array.from({ length: rows }, (_, row) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: they are all the same
         <Skeleton key={row} height={height} radius="md" animate={false} className={classes.late} />

@@ -11,7 +11,7 @@ import { count, counted, duration, measure, NONE } from "../../format/format";
 import { text } from "../../text";
 import classes from "./Endpoints.module.css";
 import { column, columnsOf } from "./series";
-import { type EndpointView, mainVersion, readyOf } from "./shown";
+import { type EndpointView, livingVersions, mainVersion, readyOf, type VersionView } from "./shown";
 
 const words = text.endpoints;
 const REFRESH_MS = 2_000;
@@ -105,12 +105,15 @@ function Charts({ endpoint }: { endpoint: EndpointView }) {
 }
 
 function Why({ endpoint }: { endpoint: EndpointView }) {
-  const version = mainVersion(endpoint);
+  const living = livingVersions(endpoint);
   const { why } = words;
+  const of = (label: string, version: VersionView) => (living.length > 1 ? `v${version.number}: ${label}` : label);
   const facts: Fact[] = [
     ...(endpoint.reason ? [{ label: why.state, value: endpoint.reason }] : []),
-    ...(version?.demand ? [{ label: why.demand, value: version.demand }] : []),
-    ...(version?.why ? [{ label: why.slots, value: version.why }] : []),
+    ...living.flatMap((version) => [
+      ...(version.demand ? [{ label: of(why.demand, version), value: version.demand }] : []),
+      ...(version.why ? [{ label: of(why.slots, version), value: version.why }] : []),
+    ]),
     ...(endpoint.exchange ? [{ label: why.exchange, value: endpoint.exchange }] : []),
   ];
   return (

@@ -3,13 +3,14 @@ import { measure } from "../../format/format";
 import { text } from "../../text";
 import { frontOf, type Point } from "./front";
 import classes from "./Searches.module.css";
-import { type SearchView, type TrialRow, wantsLog } from "./shown";
+import type { SearchView, TrialRow } from "./shown";
+import { viewOf } from "./view";
 
 const words = text.searches.plots;
 const HEIGHT = 260;
 const LEFT = 64;
 const BOTTOM = 36;
-const PAD = 12;
+const PAD = 20;
 
 /** Trials by two objectives; those that no other one beats are filled. */
 export function FrontChart({ search, trials }: { search: SearchView; trials: readonly TrialRow[] }) {
@@ -63,7 +64,7 @@ export function FrontChart({ search, trials }: { search: SearchView; trials: rea
           <text x={(LEFT + width) / 2} y={HEIGHT - 4} textAnchor="middle">
             {first?.metric}
           </text>
-          <text x={LEFT + 6} y={PAD + 4}>
+          <text x={LEFT} y={PAD - 8}>
             {second?.metric}
           </text>
           {points.map((point) => {
@@ -89,13 +90,11 @@ export function FrontChart({ search, trials }: { search: SearchView; trials: rea
 }
 
 function scaleOf(values: readonly number[], from: number, to: number) {
-  const low = Math.min(...values);
-  const high = Math.max(...values);
-  const log = wantsLog(values);
+  const { low, high, log } = viewOf(values);
   const place = (value: number) => {
-    const share =
-      high === low ? 0.5 : log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+    const inside = Math.min(high, Math.max(low, value));
+    const share = log ? Math.log(inside / low) / Math.log(high / low) : (inside - low) / (high - low);
     return from + share * (to - from);
   };
-  return { place, ends: low === high ? [low] : [low, high] };
+  return { place, ends: [low, high] };
 }

@@ -6,6 +6,7 @@ import { text } from "../../text";
 import type { Tokens } from "../../theme/tokens";
 import classes from "./Searches.module.css";
 import type { History } from "./shown";
+import { viewOf } from "./view";
 
 const words = text.searches.overview;
 
@@ -24,8 +25,12 @@ export function HistoryChart({ history, log, metric, height = 220 }: Props) {
     return [history.x, history.values.map(shown), history.best.map(shown)] as uPlot.AlignedData;
   }, [history, log]);
   const stepped = useRef(uPlot.paths.stepped?.({ align: 1 }));
+  const view = viewOf(history.values.filter((value): value is number => value !== null));
+  const margin = 0.06 * (view.high - view.low);
+  const low = log ? (view.low > 0 ? view.low : view.high / 1000) * 0.8 : view.low - margin;
+  const high = log ? view.high * 1.25 : view.high + margin;
   const options = (tokens: Tokens): PlotOptions => ({
-    scales: { x: { time: false }, y: log ? { distr: 3 } : {} },
+    scales: { x: { time: false }, y: log ? { distr: 3, range: () => [low, high] } : { range: () => [low, high] } },
     axes: [
       axis(tokens, {
         size: 30,
@@ -63,7 +68,7 @@ export function HistoryChart({ history, log, metric, height = 220 }: Props) {
   const best = history.best[index];
   return (
     <figure style={{ margin: 0 }} aria-label={`${words.history}: ${metric} ${measure(history.best.at(-1))}`}>
-      <Plot data={data} options={options} shape={`${log}|${metric}`} height={height} />
+      <Plot data={data} options={options} shape={`${log}|${metric}|${low}|${high}`} height={height} />
       <ul className={classes.legend}>
         <li className="dim">
           {words.trial} {history.x[index]}
@@ -76,6 +81,7 @@ export function HistoryChart({ history, log, metric, height = 220 }: Props) {
           <span style={{ width: 12, height: 3, borderRadius: 2, background: "var(--work-1)" }} aria-hidden />
           {words.best} <b className="num">{measure(best)}</b>
         </li>
+        {view.outside > 0 && <li className="dim">{words.outside(view.outside)}</li>}
       </ul>
     </figure>
   );

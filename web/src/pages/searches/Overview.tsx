@@ -12,8 +12,9 @@ import { text } from "../../text";
 import { HistoryChart } from "./HistoryChart";
 import classes from "./Searches.module.css";
 import { SlotsByTrial } from "./SlotsByTrial";
-import { historyOf, limitTexts, objectiveText, type SearchView, spaceText, valueText, wantsLog } from "./shown";
+import { historyOf, limitTexts, objectiveText, type SearchView, spaceText, valueText } from "./shown";
 import { useBestTrials } from "./trials";
+import { viewOf } from "./view";
 
 const words = text.searches.overview;
 const REFRESH_MS = 3_000;
@@ -47,7 +48,7 @@ function Best({ search }: { search: SearchView }) {
   const numbers = history.values.filter((value): value is number => value !== null);
   const mayLog = numbers.length > 0 && numbers.every((value) => value > 0);
   const set = address.get("log");
-  const log = mayLog && (set === null ? wantsLog(numbers) : set === "yes");
+  const log = mayLog && (set === null ? viewOf(numbers).log : set === "yes");
   const aside = mayLog && (
     <Switch
       size="xs"

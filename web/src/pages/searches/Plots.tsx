@@ -10,8 +10,9 @@ import { HistoryChart } from "./HistoryChart";
 import { ParallelCoordinates } from "./ParallelCoordinates";
 import { bestPart } from "./parallel";
 import classes from "./Searches.module.css";
-import { historyOf, type SearchView, wantsLog } from "./shown";
+import { historyOf, type SearchView } from "./shown";
 import { MOST, useBestTrials } from "./trials";
+import { viewOf } from "./view";
 
 const words = text.searches.plots;
 
@@ -49,7 +50,7 @@ export function Plots({ search }: { search: SearchView }) {
             <div className={classes.two}>
               <Importances search={search} />
               <Panel title={words.history}>
-                <HistoryChart history={history} log={wantsLog(numbers)} metric={objective?.metric ?? ""} />
+                <HistoryChart history={history} log={viewOf(numbers).log} metric={objective?.metric ?? ""} />
               </Panel>
               {search.settings.objectives.length === 2 && (
                 <Panel title={words.front}>

@@ -7,7 +7,7 @@ import { type Column, DataTable } from "../../components/DataTable";
 import { Answer, Empty } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Swatch } from "../../components/Swatch";
-import { count, duration, measure } from "../../format/format";
+import { duration, measure } from "../../format/format";
 import { text } from "../../text";
 import { Progress } from "./Progress";
 import { Status } from "./Status";
@@ -109,7 +109,7 @@ function Card({ search }: { search: SearchView }) {
       </div>
       <Progress search={search} />
       <div className="dim cut">
-        {words.columns.best} {measure(search.best?.results?.[0])} · {objectiveText(search)} · {count(search.num_trials)}
+        {words.columns.best} {measure(search.best?.results?.[0])} · {objectiveText(search)}
       </div>
     </Stack>
   );

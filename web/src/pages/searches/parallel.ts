@@ -1,5 +1,7 @@
 /** Parallel coordinates: where the values of trials lie on axes, and which trials are shown. Places are 0 to 1, upwards. */
-import { type Parameters, resultOf, type TrialRow, type Value, valueText, wantsLog } from "./shown";
+
+import { type Parameters, resultOf, type TrialRow, type Value, valueText } from "./shown";
+import { viewOf } from "./view";
 
 export interface Axis {
   id: string;
@@ -29,14 +31,13 @@ export function axesOf(parameters: Parameters, metric: string, shown: readonly T
       return { id: name, label: name, log: parameter.log, low, high: parameter.high ?? low + 1, categories: null };
     });
   const results = shown.flatMap((trial) => resultOf(trial) ?? []);
-  const low = results.length > 0 ? Math.min(...results) : 0;
-  const high = results.length > 0 ? Math.max(...results) : 1;
+  const { low, high, log } = viewOf(results);
   const result = {
     id: RESULT,
     label: metric,
-    log: wantsLog(results),
+    log,
     low,
-    high: high > low ? high : low + 1,
+    high,
     categories: null,
   };
   return [...axes, result];
@@ -49,11 +50,11 @@ export function placeOf(axis: Axis, value: Value | undefined): number | null {
     return index < 0 ? null : axis.categories.length === 1 ? 0.5 : index / (axis.categories.length - 1);
   }
   if (typeof value !== "number" || !Number.isFinite(value)) return null;
-  if (axis.log) {
-    if (value <= 0 || axis.low <= 0) return null;
-    return Math.log(value / axis.low) / Math.log(axis.high / axis.low);
-  }
-  return (value - axis.low) / (axis.high - axis.low);
+  if (axis.log && (value <= 0 || axis.low <= 0)) return null;
+  const place = axis.log
+    ? Math.log(value / axis.low) / Math.log(axis.high / axis.low)
+    : (value - axis.low) / (axis.high - axis.low);
+  return axis.id === RESULT ? Math.min(1, Math.max(0, place)) : place;
 }
 
 /** The value at a place; of choices the number of the nearest. */

@@ -55,6 +55,7 @@ export const searches = {
     log: "By orders of magnitude",
     value: "each trial",
     best: "best so far",
+    outside: (n: number) => (n === 1 ? "1 is far outside" : `${n} are far outside`),
     trial: "trial",
     slots: "Slots by trial",
     slotsHint: (more: number) => `${more} more trials held slots, and are left out.`,
