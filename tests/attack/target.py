@@ -65,7 +65,9 @@ class Target:
             admin.people.add_user(UserRequest.model_validate({"name": name, "role": "user", "password": password}))
             url = admin.url
         with Client(url, None) as stranger:
-            self.tokens[name] = stranger.people.log_on(name, password).token
+            token = stranger.people.log_on(name, password).token
+        assert token is not None
+        self.tokens[name] = token
         return Client(url, self.tokens[name])
 
     # -- who and where -------------------------------------------------------------------------------------------------

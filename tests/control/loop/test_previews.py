@@ -67,6 +67,11 @@ def as_it_is(world: World) -> object:
     return world.store.last_seq(), dict(world.control.jobs()), world.control.queues.queues()
 
 
+def as_one(job: dict[str, Any]) -> dict[str, Any]:
+    """Give a fixed job one size, and no other a minimum above its maximum."""
+    return {**job, "min_tasks": job["max_tasks"] if job["fixed"] else min(job["min_tasks"], job["max_tasks"])}
+
+
 sizes = st.integers(1, 5)
 jobs = st.fixed_dictionaries(
     {
@@ -77,12 +82,7 @@ jobs = st.fixed_dictionaries(
         "queue": st.sampled_from(QUEUES),
         "fixed": st.sampled_from([False, False, True]),
     }
-).map(
-    lambda job: {
-        **job,
-        "min_tasks": job["max_tasks"] if job["fixed"] else min(job["min_tasks"], job["max_tasks"]),
-    }
-)
+).map(as_one)
 patches = st.fixed_dictionaries(
     {},
     optional={

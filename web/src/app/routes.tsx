@@ -1,5 +1,5 @@
 import { type ComponentType, lazy } from "react";
-import type { RouteObject } from "react-router";
+import { Navigate, type RouteObject } from "react-router";
 import { Frame } from "./Frame";
 import { Crashed, NotFound } from "./Lost";
 import { LoggedOn } from "./session";
@@ -9,6 +9,11 @@ function page(load: () => Promise<{ default: ComponentType }>, ...paths: string[
   const Shown = lazy(load);
   return paths.map((path) => ({ path, element: <Shown />, errorElement: <Crashed /> }));
 }
+
+/** The first part of a thing has the thing's own address; who writes its name comes there. */
+const FIRST_PARTS = ["/jobs/:id", "/endpoints/:name", "/searches/:name", "/datasets/:name", "/environments/:name"].map(
+  (path): RouteObject => ({ path: `${path}/overview`, element: <Navigate to=".." relative="path" replace /> }),
+);
 
 export const routes: RouteObject[] = [
   ...page(() => import("../pages/logon/Logon"), "/logon"),
@@ -57,6 +62,7 @@ export const routes: RouteObject[] = [
       ...page(() => import("../pages/jobs/Jobs"), "/jobs"),
       ...page(() => import("../pages/job/Compare"), "/jobs/compare"),
       ...page(() => import("../pages/job/JobPage"), "/jobs/:id/:tab?"),
+      ...FIRST_PARTS,
       { path: "*", element: <NotFound /> },
     ],
   },
