@@ -77,6 +77,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/kernel.py": ("kernel", "interpreter"),
         "entry/plugin.py": ("algorithm",),
         "entry/restore.py": ("restore",),
+        "entry/openapi.py": ("alone",),
         "entry/routes.py": ("alone",),
         "entry/server/__main__.py": ("server", "standby"),
         "entry/sidecar.py": ("sidecar",),

@@ -12,7 +12,7 @@ from pliant.cli.session import open_client
 
 machines = typer.Typer(
     name="machines",
-    help="Machines: who sits where.",
+    help="Machines: who sits where; drain one, return it.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
