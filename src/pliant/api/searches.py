@@ -362,6 +362,7 @@ def search_view(
         eta_s=eta_s,
         num_at_once=None,
         why_at_once="",
+        colour=None,
         notes=(),
     )
 
