@@ -179,7 +179,12 @@ class Draft:
         """Return the event that goes with a point of usage: whoever draws the one can go on with the other."""
         live, old = self._after[point.job_id], self._before.get(point.job_id)
         layer = layer_of(live.job)
-        shown = {"name": layer.name, "owner": layer.owner, "queue": layer.queue, "colour": layer.colour}
+        shown: dict[str, Value] = {
+            "name": layer.name,
+            "owner": layer.owner,
+            "queue": layer.queue,
+            "colour": layer.colour,
+        }
         of = {"search": layer.search, "endpoint": layer.endpoint}
         return Event(
             at=point.at,
