@@ -173,6 +173,29 @@ def test_trials_of_before_are_found_by_their_search(engine: Engine) -> None:
         assert [job.id for job in store.jobs(JobFilter(without_trials=True))] == ["job-3", "job-1"]
 
 
+def test_slots_of_before_are_summed_by_hour_and_trials_and_versions_share_a_colour(engine: Engine) -> None:
+    migrate(engine, "0012")
+    endpoint = {"name": "größe", "version": 1, "runner": "python", "profile": {}}
+    with write_transaction(engine) as connection:
+        populate(connection)
+        found = MetaData()
+        found.reflect(connection, only=["jobs", "usage"])
+        jobs, usage = found.tables["jobs"], found.tables["usage"]
+        connection.execute(jobs.update().values(search=None))
+        connection.execute(jobs.update().where(jobs.c.id != "job-1").values(spec={**SPEC, "endpoint": endpoint}))
+        connection.execute(usage.delete())
+        steps = [(10.0, 4), (3000.0, 2), (3700.0, 0), (1.5e308, 9)]
+        rows = [{"ordinal": n, "job_id": "job-1", "at": at, "num_slots": num} for n, (at, num) in enumerate(steps, 1)]
+        connection.execute(usage.insert(), rows)
+    migrate(engine)
+    with closing(SqlStore(url_of(engine))) as store:
+        assert [job.colour for job in store.jobs()] == [2, 2, 1]
+        assert [job.id for job in store.jobs(JobFilter(endpoints=("größe",)))] == ["job-3", "job-2"]
+        records = store.slot_history(0.0, 7200.0, max_steps=0, by_hour=True)
+        assert records is not None
+        assert list(records.hours) == [(0, "job-1", 2, 4 * 3590.0 - 2 * 600.0), (1, "job-1", -2, -2 * 3500.0)]
+
+
 def test_an_upgrade_that_fails_half_way_leaves_the_tables_as_they_were(engine: Engine) -> None:
     migrate(engine, "0001")
     with write_transaction(engine) as connection:

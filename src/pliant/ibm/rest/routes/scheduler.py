@@ -124,7 +124,7 @@ def change_priority(
     if asked is None:
         raise InvalidInput.at("priority", f"it is missing; send a whole number of 1 to {MAX_PRIORITY}")
     patch = validate_body(JobPatch, {"priority": asked})
-    return describe(context, context.control.requests.change(job.id, patch, None))
+    return describe(context, context.control.requests.change(job.id, patch, who=caller.name))
 
 
 @routes.put("/scheduler/applications/{application_id}/stop", Permission.JOBS_WRITE)
