@@ -24,7 +24,7 @@ from pliant.core.job import JobSpec
 from pliant.core.secret_names import names_secret
 
 PAGE = Path(__file__).parents[2] / "docs" / "job-files.md"
-NOT_OF_JOBS = {"save", "_schema", "follow", "wait", "as_json"}
+NOT_OF_JOBS = {"save", "_schema", "dry_run", "follow", "wait", "as_json"}
 """Parameters of `submit` that say what the command does, not what the job is."""
 
 
