@@ -68,6 +68,14 @@ def as_it_is(world: World) -> object:
 
 
 sizes = st.integers(1, 5)
+
+
+def fitting(job: dict[str, Any]) -> dict[str, Any]:
+    """Return a job whose minimum goes with its maximum and its kind."""
+    largest = int(job["max_tasks"])
+    return job | {"min_tasks": largest if job["fixed"] else min(int(job["min_tasks"]), largest)}
+
+
 jobs = st.fixed_dictionaries(
     {
         "min_tasks": sizes,
@@ -77,12 +85,7 @@ jobs = st.fixed_dictionaries(
         "queue": st.sampled_from(QUEUES),
         "fixed": st.sampled_from([False, False, True]),
     }
-).map(
-    lambda job: {
-        **job,
-        "min_tasks": job["max_tasks"] if job["fixed"] else min(job["min_tasks"], job["max_tasks"]),
-    }
-)
+).map(fitting)
 patches = st.fixed_dictionaries(
     {},
     optional={
