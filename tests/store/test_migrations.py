@@ -196,6 +196,37 @@ def test_slots_of_before_are_summed_by_hour_and_trials_and_versions_share_a_colo
         assert list(records.hours) == [(0, "job-1", 2, 4 * 3590.0 - 2 * 600.0), (1, "job-1", -2, -2 * 3500.0)]
 
 
+def test_jobs_of_before_are_found_by_their_kind_and_by_their_text(engine: Engine) -> None:
+    migrate(engine, "0012")
+    trial = {"search": "x", "number": 4, "values": {"lr": 0.1}, "pass_as": ["config"]}
+    with write_transaction(engine) as connection:
+        populate(connection)
+        found = MetaData()
+        found.reflect(connection, only=["jobs"])
+        jobs = found.tables["jobs"]
+        for number, search, spec in (
+            (1, None, {**SPEC, "fixed": False}),
+            (2, None, {**SPEC, "fixed": True, "trial": None, "endpoint": None}),
+            (3, "x", {**SPEC, "trial": trial}),
+        ):
+            values = {"spec": spec, "search": search, "name": f"GRÖSSE-{number}%", "owner": "Ann"}
+            connection.execute(jobs.update().where(jobs.c.id == f"job-{number}").values(**values))
+        connection.execute(jobs.update().where(jobs.c.id == "job-1").values(tags={"lr": "0.1"}))
+    migrate(engine)
+    with closing(SqlStore(url_of(engine))) as store:
+
+        def ids(**asked: Any) -> list[str]:
+            return [job.id for job in store.jobs(JobFilter(**asked))]
+
+        assert ids(kinds=("training",)) == ["job-1"]
+        assert ids(kinds=("fixed", "trial")) == ["job-3", "job-2"]
+        assert (ids(text="größe-3%"), ids(text="LR=0.1"), ids(text="ann", kinds=("endpoint",))) == (
+            ["job-3"],
+            ["job-1"],
+            [],
+        )
+
+
 def test_an_upgrade_that_fails_half_way_leaves_the_tables_as_they_were(engine: Engine) -> None:
     migrate(engine, "0001")
     with write_transaction(engine) as connection:
