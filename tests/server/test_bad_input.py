@@ -121,7 +121,7 @@ class Body:
 
 
 def bodies(server: Served) -> list[Body]:
-    """Return every body that a route takes, but the bytes of a chunk."""
+    """Return every body that a route takes, but the bytes of a chunk, and what is passed on to an endpoint as it is."""
     server.submit()
     description = server.http.get(f"http://{server.address}/openapi.json").json()
     return [
@@ -129,6 +129,7 @@ def bodies(server: Served) -> list[Body]:
         for path, operations in description["paths"].items()
         for method, operation in operations.items()
         if "requestBody" in operation and "application/octet-stream" not in operation["requestBody"]["content"]
+        if operation["requestBody"]["content"] != {"application/json": {"schema": {}}}
     ]
 
 
