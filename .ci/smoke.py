@@ -46,7 +46,7 @@ def console_of(url: str) -> str:
     """Return the name of the console's program, which the page names and the server has."""
     page = Request(url, headers={"Accept": "text/html"})
     with urlopen(page, timeout=10) as answer:  # plain HTTP, to ourselves
-        found = re.search(r"assets/index-[A-Za-z0-9_-]+\\.js", answer.read().decode())
+        found = re.search(r"assets/index-[A-Za-z0-9_-]+\.js", answer.read().decode())
     if found is None:
         raise SystemExit("the wheel has no console")
     with urlopen(f"{url}/{found[0]}", timeout=10) as answer:

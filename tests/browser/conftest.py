@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
+from tests.e2e.conftest import _open_folder  # noqa: F401 (for every test here, too)
 from tests.e2e.pool import ROOT, Pool
 
 from pliant.api.people import UserRequest

@@ -21,10 +21,8 @@ OF_THE_JOB: Final = ("overview", "metrics", "workers", "logs", "events", "config
 @pytest.fixture
 def job_id(pool: Pool, tmp_path: Path) -> str:
     """A training that goes on while pages are looked at."""
-    tmp_path.chmod(0o777)
     pace = tmp_path / "pace"
     pace.write_text("0.2")
-    pace.chmod(0o666)
     job = pool.submit(
         HERE / "paced.py", "--max", "4", "--name", "resnet", args=("--pace", str(pace), "--epochs", "500")
     )

@@ -24,10 +24,7 @@ def holds(page: Page, job: str, slots: int) -> None:
 
 
 def test_two_trainings_share_eight_slots_while_one_watches(visit: Any, pool: Pool, tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
     paces = [Pace(tmp_path / f"pace-{number}", 0.2) for number in (1, 2)]
-    for pace in paces:
-        Path(str(pace)).chmod(0o666)
     script = HERE / "paced.py"
     first = pool.submit(script, "--max", "8", "--name", "first", args=("--pace", str(paces[0]), "--epochs", "40"))
     visitor = visit("a-operator")
