@@ -4,7 +4,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call, type Schemas } from "../../api/client";
 import { useEvents } from "../../api/live";
-import { useChange, useGet } from "../../api/queries";
+import { useGet } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
 import { useMay } from "../../app/session";
 import { Problem } from "../../components/Notice";
@@ -12,45 +12,14 @@ import { Panel } from "../../components/Panel";
 import { count } from "../../format/format";
 import { text } from "../../text";
 import { PriorityField } from "../jobs/Bulk";
-import { changedTags, type Job, linesOfTags } from "./facts";
+import type { Job } from "./facts";
+import { type Form, formOf, type Patch, patchOf } from "./form";
 import classes from "./Job.module.css";
 import { PreviewTable } from "./PreviewTable";
+import { useJobPatch } from "./useJobPatch";
 
 const words = text.job.change;
 const PREVIEW_AFTER_MS = 150;
-
-type Patch = Schemas["JobPatch"];
-
-interface Form {
-  priority: number;
-  min_tasks: number;
-  max_tasks: number;
-  queue: string;
-  tags: string;
-}
-
-function formOf(job: Job): Form {
-  return {
-    priority: job.priority,
-    min_tasks: job.min_tasks,
-    max_tasks: job.max_tasks,
-    queue: job.queue ?? "default",
-    tags: linesOfTags(job.tags ?? {}),
-  };
-}
-
-/** What of a job a form changes; empty if nothing. */
-function patchOf(job: Job, form: Form): Patch {
-  const before = formOf(job);
-  const patch: Patch = {};
-  if (form.priority !== before.priority) patch.priority = form.priority;
-  if (form.min_tasks !== before.min_tasks) patch.min_tasks = form.min_tasks;
-  if (form.max_tasks !== before.max_tasks) patch.max_tasks = form.max_tasks;
-  if (form.queue !== before.queue) patch.queue = form.queue;
-  const tags = changedTags(job.tags ?? {}, form.tags);
-  if (Object.keys(tags).length > 0) patch.tags = tags;
-  return patch;
-}
 
 /** Changes a job while it waits or runs; shows who would get what before it is applied. */
 export function ChangePanel({ job }: { job: Job }) {
@@ -60,17 +29,13 @@ export function ChangePanel({ job }: { job: Job }) {
   const patch = patchOf(base, form);
   const isEdited = Object.keys(patch).length > 0;
   const canChange = useCanChange();
-  const change = useChange("patch", "/v1/jobs/{job_id}", { onSuccess: () => setEdited(null) });
+  const change = useJobPatch(() => setEdited(null));
   const preview = usePreview(job.id, patch);
   const edit = (values: Partial<Form>) => {
     if (change.isError || change.isSuccess) change.reset();
     setEdited({ base, form: { ...form, ...values } });
   };
-  const apply = (revision: number | undefined) =>
-    change.mutate({
-      params: { path: { job_id: job.id }, header: { "if-match": `"${revision ?? 0}"` } },
-      body: patch,
-    });
+  const apply = (shown: Job) => change.mutate({ shown, patch });
   const errorOf = (field: string) => change.error?.of(field) ?? problemOf(preview.data, field);
   const isStale = change.error?.status === 412;
   const isNamed = ["priority", "min_tasks", "max_tasks", "queue", "tags"].some(
@@ -82,18 +47,12 @@ export function ChangePanel({ job }: { job: Job }) {
         className={classes.form}
         onSubmit={(event) => {
           event.preventDefault();
-          apply(base.revision);
+          apply(base);
         }}
       >
         <Fields form={form} edit={edit} errorOf={errorOf} isFixed={job.spec.fixed ?? false} />
         {isStale && (
-          <Stale
-            base={base}
-            job={job}
-            form={form}
-            onTheirs={() => setEdited(null)}
-            onMine={() => apply(job.revision)}
-          />
+          <Stale base={base} job={job} form={form} onTheirs={() => setEdited(null)} onMine={() => apply(job)} />
         )}
         {change.error !== null && !isStale && !isNamed && <Problem error={change.error} />}
         {isEdited && (
