@@ -23,4 +23,28 @@ import { submission } from "./en/submission";
 import { usage } from "./en/usage";
 import { violation } from "./en/violation";
 
-export const text = { ...common, audit, datasets, endpoints, environments, events, files, job, jobs, logon, machines, me, models, overview, people, queues, searches, settings, sharing, slots, submission, usage, violation };
+export const text = {
+  ...common,
+  audit,
+  datasets,
+  endpoints,
+  environments,
+  events,
+  files,
+  job,
+  jobs,
+  logon,
+  machines,
+  me,
+  models,
+  overview,
+  people,
+  queues,
+  searches,
+  settings,
+  sharing,
+  slots,
+  submission,
+  usage,
+  violation,
+};
