@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, expect, sync_playwright
 from tests.e2e.conftest import _open_folder  # noqa: F401 (for every test here, too)
 from tests.e2e.pool import ROOT, Pool
 
@@ -22,6 +22,8 @@ PASSWORD: Final = "a-password-of-tests-42"
 ROLES: Final = ("viewer", "user", "operator", "admin")
 PICTURES: Final = ROOT / "build" / "console"
 """Where pictures of the pages are left, for people to look at."""
+PATIENCE_MS: Final = 30_000
+"""For a busy machine; whatever is waited for is there in a moment on a quiet one."""
 WIDE: Final = (1440, 900)
 NARROW: Final = (390, 844)
 
@@ -38,6 +40,7 @@ def chromium() -> Iterator[Browser]:
         _do_without("no Chromium is here; on Debian: sudo apt-get install chromium")
     if not _BUNDLE.exists():
         _do_without("the console is not built; run: make console")
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         sandbox = () if os.getuid() else ("--no-sandbox",)
         browser = playwright.chromium.launch(executable_path=program, args=[*_OPTIONS, *sandbox])
@@ -87,7 +90,7 @@ class Visitor:
         self.complaints: list[str] = []
         options: dict[str, Any] = {"viewport": {"width": size[0], "height": size[1]}, "color_scheme": scheme}
         self.context: BrowserContext = browser.new_context(locale="en-GB", **options)
-        self.context.set_default_timeout(30_000)
+        self.context.set_default_timeout(PATIENCE_MS)
         self.page: Page = self.context.new_page()
         self.page.on("console", self._hear)
         self.page.on("pageerror", lambda error: self.complaints.append(f"exception: {error}"))
