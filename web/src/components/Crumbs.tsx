@@ -1,12 +1,11 @@
-import type { ReactNode } from "react";
+import { Fragment, type ReactNode } from "react";
 import { Link } from "react-router";
 import classes from "./Crumbs.module.css";
 import { Swatch } from "./Swatch";
 
 interface Props {
-  /** The list that the thing stands in. */
-  to: string;
-  list: string;
+  /** The pages above this one, such as the list that the thing stands in. */
+  above: readonly { to: string; title: string }[];
   name: string;
   /** The colour of its slots, if it has one. */
   colour?: number | null | undefined;
@@ -14,19 +13,23 @@ interface Props {
   children?: ReactNode;
 }
 
-/** The heading of a thing's page: the list it stands in, its name, its state. */
-export function Crumbs({ to, list, name, colour, children }: Props) {
+/** The heading of a thing's page: the pages above it, its name, its state. */
+export function Crumbs({ above, name, colour, children }: Props) {
   return (
     <span className={classes.crumbs}>
-      <Link to={to} className={classes.list}>
-        {list}
-      </Link>
-      <span className="dim" aria-hidden>
-        ›
-      </span>
+      {above.map(({ to, title }) => (
+        <Fragment key={to}>
+          <Link to={to} className={classes.list}>
+            {title}
+          </Link>
+          <span className="dim" aria-hidden>
+            ›
+          </span>
+        </Fragment>
+      ))}
       {colour != null && <Swatch colour={colour} />}
       <bdi className="wrap">{name}</bdi>
-      <span className={classes.beside}>{children}</span>
+      {children && <span className={classes.beside}>{children}</span>}
     </span>
   );
 }

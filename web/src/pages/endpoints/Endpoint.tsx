@@ -37,7 +37,7 @@ export default function Endpoint() {
     <Page
       title={name}
       heading={
-        <Crumbs to="/endpoints" list={text.nav.endpoints} name={name} colour={endpoint.data?.colour}>
+        <Crumbs above={[{ to: "/endpoints", title: text.nav.endpoints }]} name={name} colour={endpoint.data?.colour}>
           {endpoint.data && <Status state={endpoint.data.state} />}
           {endpoint.data && <span className="dim">{trafficText(endpoint.data)}</span>}
         </Crumbs>

@@ -6,13 +6,13 @@ import { useChange, useGet } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
+import { Crumbs } from "../../components/Crumbs";
 import { type Fact, Facts } from "../../components/Facts";
 import { LinkTabs } from "../../components/LinkTabs";
 import { Answer, Problem } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { Age, Time } from "../../components/Time";
-import { Trail } from "../../components/Trail";
 import { useAddress } from "../../components/useAddress";
 import { count, measure, percent } from "../../format/format";
 import { text } from "../../text";
@@ -45,7 +45,7 @@ export default function ModelPage() {
   return (
     <Page
       title={name}
-      heading={<Trail above={[{ to: "/models", title: words.title }]} title={name} />}
+      heading={<Crumbs above={[{ to: "/models", title: words.title }]} name={name} />}
       actions={model.data && <Actions model={model.data} />}
     >
       <LinkTabs label={words.tabsOfModel.label} tabs={tabs} />

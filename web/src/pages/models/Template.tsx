@@ -9,12 +9,12 @@ import { useChange, useGet } from "../../api/queries";
 import { useMay, useOwns } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
 import { CopyButton } from "../../components/Copy";
+import { Crumbs } from "../../components/Crumbs";
 import { Facts } from "../../components/Facts";
 import { Answer } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { Time } from "../../components/Time";
-import { Trail } from "../../components/Trail";
 import { useAddress } from "../../components/useAddress";
 import { textOf, type Unpacked, unpack } from "../../files/untar";
 import { bytes, counted } from "../../format/format";
@@ -37,7 +37,7 @@ export default function TemplatePage() {
   return (
     <Page
       title={name}
-      heading={<Trail above={[{ to: "/models/templates", title: words.tabs.templates }]} title={name} />}
+      heading={<Crumbs above={[{ to: "/models/templates", title: words.tabs.templates }]} name={name} />}
       actions={template.data && <Actions template={template.data} />}
     >
       <Answer query={template} rows={5}>

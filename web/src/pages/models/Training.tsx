@@ -8,12 +8,12 @@ import { useChange, useGet } from "../../api/queries";
 import { useMay, useOwns } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
 import { CopyButton } from "../../components/Copy";
+import { Crumbs } from "../../components/Crumbs";
 import { Facts } from "../../components/Facts";
 import { Answer } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { Time } from "../../components/Time";
-import { Trail } from "../../components/Trail";
 import { text } from "../../text";
 import { DeployDialog } from "./DeployDialog";
 import { Insights } from "./Insights";
@@ -56,7 +56,7 @@ export default function TrainingPage() {
   return (
     <Page
       title={`${model} › ${title}`}
-      heading={<Trail above={above} title={title} />}
+      heading={<Crumbs above={above} name={title} />}
       actions={training.data && <Actions training={training.data} live={live} />}
     >
       <Answer query={training} rows={6}>

@@ -31,7 +31,7 @@ export default function GroupPage() {
   return (
     <Page
       title={name}
-      heading={<Crumbs to="/queues" list={text.nav.queues} name={name} />}
+      heading={<Crumbs above={[{ to: "/queues", title: text.nav.queues }]} name={name} />}
       actions={
         mayWrite &&
         query.data !== undefined && (

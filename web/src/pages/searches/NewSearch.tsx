@@ -77,7 +77,10 @@ export default function NewSearch() {
   };
   const source = from === "job" ? `CODE_OF_${job ?? "JOB"}` : (chosen?.name ?? "train.py");
   return (
-    <Page title={words.title} heading={<Crumbs to="/searches" list={text.nav.searches} name={words.title} />}>
+    <Page
+      title={words.title}
+      heading={<Crumbs above={[{ to: "/searches", title: text.nav.searches }]} name={words.title} />}
+    >
       <form
         className={classes.form}
         onSubmit={(event) => {

@@ -49,7 +49,7 @@ export default function Search() {
     <Page
       title={name}
       heading={
-        <Crumbs to="/searches" list={text.nav.searches} name={name} colour={search.data?.colour}>
+        <Crumbs above={[{ to: "/searches", title: text.nav.searches }]} name={name} colour={search.data?.colour}>
           {search.data && <Status state={search.data.state} />}
         </Crumbs>
       }
