@@ -19,7 +19,7 @@ import { useNavigate } from "react-router";
 import { call } from "../../api/client";
 import type { Refused } from "../../api/problem";
 import { send } from "../../api/send";
-import { FolderField } from "../../components/FolderField";
+import { DropFiles } from "../../components/DropFiles";
 import { Problem } from "../../components/Notice";
 import { type Chosen, scriptsOf } from "../../files/chosen";
 import { tarGzOf } from "../../files/tar";
@@ -108,11 +108,12 @@ function Form({ onClose, template }: { onClose: () => void; template: Template |
   return (
     <form ref={ref} onSubmit={submit} noValidate>
       <Stack gap="lg">
-        <FolderField
+        <DropFiles
           label={words.folder}
           hint={template === undefined ? words.folderHint : words.keepFolder}
-          folder={folder}
-          onFolder={take}
+          ignoring
+          chosen={folder}
+          onChoose={(chosen) => chosen !== null && take(chosen)}
           error={wrong("code")}
         />
         <Fields form={form} change={setForm} wrong={wrong} folder={folder} named={template !== undefined} />

@@ -69,11 +69,6 @@ export const common = {
     title: "This page has failed",
     hint: "That is a fault of the console, not of your jobs: they go on. Reloading usually helps.",
   },
-  folder: {
-    choose: "Choose…",
-    other: "Another…",
-    leftOut: (names: string) => `without ${names}`,
-  },
   changed412:
     "Somebody else has changed this meanwhile. Apply again to set what you have changed; the rest stays as they have it.",
   stale: {
