@@ -106,7 +106,7 @@ class Served:
         (home / "uploads").mkdir()
         self.clock = VirtualClock(1000.0)
         self.cluster = SimCluster(self.clock, [NodeView(id=NodeId("local"), slots=(0, 1, 2, 3))])
-        self.store = SqlStore(new_sqlite(home))
+        self.store = SqlStore(new_sqlite(home), now=self.clock.now)
         self.links, self.tunnels, self.event_signal = LinkHub(), TunnelHub(), EventSignal()
         self.gateways = GatewayHub(gateway_key(SECRET), "", self.clock)
         self.num_shutdowns = 0

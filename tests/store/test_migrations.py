@@ -40,6 +40,7 @@ FITTING: dict[str, Any] = {
     "metric_rollups.first_step": 1,
     "metric_rollups.last_step": 1,
     "nouns.body": json.dumps({"name": "x", "owner": "ä"}),
+    "searches.body": json.dumps({"name": "x", "settings": {"shared_with": ["bob"]}, "best_result": float("nan")}),
 }
 """Columns whose values have a meaning; the others take anything of their type."""
 NUM_ROWS = 3

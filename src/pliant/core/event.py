@@ -67,11 +67,46 @@ class EventKind(StrEnum):
     """A queue or a resource group was made, changed or removed by a person. data: name, who."""
     MACHINE_CHANGED = "machine.changed"
     """A machine was drained or returned by a person. data: name, who."""
+    ALGORITHM_CHANGED = "algorithm.changed"
+    """What is shown of an algorithm is out of date: it was added, changed or removed. data: name. Like every event of
+    a noun that has owners: only who may read the noun reads it, and the next event of the same noun takes its place.
+    Who saw the noun and does not any more reads one of the same kind without a name."""
+    DATASET_CHANGED = "dataset.changed"
+    """The same of a data set, also while it is imported."""
+    ENDPOINT_CHANGED = "endpoint.changed"
+    """The same of an endpoint, but for its load; what its kernels do are events of their jobs."""
+    ENVIRONMENT_CHANGED = "environment.changed"
+    """The same of an environment, also when it was built."""
+    MODEL_CHANGED = "model.changed"
+    """The same of a model or one of its trainings. data: the model's name."""
+    SEARCH_CHANGED = "search.changed"
+    """The same of a search or any of its trials."""
+    SHARE_CHANGED = "share.changed"
+    """A job is shared with others than before. data: name (the job's id)."""
+    TEMPLATE_CHANGED = "template.changed"
+    """The same of a template."""
+    UPLOAD_CHANGED = "upload.changed"
+    """The uploads of whoever reads this have come further, or are others; once a second at most for each."""
     WARNING = "warning"
 
 
-FOR_PROGRAMS: Final = frozenset({EventKind.SLOTS_CHANGED})
-"""People are not shown these: other events say the same in words."""
+OF_NOUNS: Final = frozenset(
+    {
+        EventKind.ALGORITHM_CHANGED,
+        EventKind.DATASET_CHANGED,
+        EventKind.ENDPOINT_CHANGED,
+        EventKind.ENVIRONMENT_CHANGED,
+        EventKind.MODEL_CHANGED,
+        EventKind.SEARCH_CHANGED,
+        EventKind.SHARE_CHANGED,
+        EventKind.TEMPLATE_CHANGED,
+        EventKind.UPLOAD_CHANGED,
+    }
+)
+"""Written with every change of a noun that belongs to somebody; only the newest of each noun is kept."""
+
+FOR_PROGRAMS: Final = OF_NOUNS | {EventKind.SLOTS_CHANGED}
+"""People are not shown these: other events, or the audit log, say the same in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -277,7 +277,12 @@ class EventFilter:
     """Of the changes of a job's state only those to one of these; none: all."""
     limit: int = 1000
     visible: VisibleJobs | None = None
-    """Leave out events of jobs that somebody may not see; those of no job are everybody's."""
+    """Leave out events of jobs and other nouns that somebody may not see; those of no noun are everybody's. None: leave
+    out only what is said to one user (`pliant.core.noun_event`)."""
+    hidden: frozenset[EventKind] = frozenset()
+    """Leave out these kinds."""
+    other_slots: bool = False
+    """Return changes of slots of jobs that somebody may not see, too; whoever asks takes out whose they are."""
 
     def fits(self, event: Event) -> bool:
         """Tell whether an event is asked for, but for whether it is visible."""
@@ -288,6 +293,7 @@ class EventFilter:
             and (self.until is None or event.at < self.until)
             and self.job_id in (None, event.job_id)
             and (not self.kinds or event.kind in self.kinds)
+            and event.kind not in self.hidden
             and (not self.states or event.kind is not EventKind.JOB_STATE or event.data.get("to") in self.states)
         )
 

@@ -1,9 +1,10 @@
 """Named things that people make and change (users, data sets, queues, …), each kept as a value with a revision."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
+from pliant.core.event import EventKind
 from pliant.core.input import Input, Pattern
 
 MAX_NAME = 200
@@ -78,7 +79,7 @@ class Kept(Generic[N]):
 
 class Registry(Protocol):
     """Keeps nouns. Safe to call from any thread and from several processes; what a call has written, every later call
-    sees. Every call is one transaction."""
+    sees. Every call is one transaction, and has in it the event of what it changes (`pliant.core.noun_event`)."""
 
     def get(self, kind: type[N], name: str) -> Kept[N] | None: ...
 
@@ -118,6 +119,21 @@ class Registry(Protocol):
         Raises:
             NotFound, Stale: as for `replace`.
         """
+        ...
+
+    def announce(self, kind: type[N], name: str, *, at: float) -> None:
+        """Write the event of a change of a noun whose record stays as it is, such as how far its import is.
+
+        Of a noun that is not there, nothing.
+        """
+        ...
+
+    def announce_to(self, user: str, kind: EventKind, *, at: float) -> None:
+        """Write an event that only this user reads, such as that their uploads have come further."""
+        ...
+
+    def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` after events of nouns, or of searches, were stored; from any thread. Returns what ends it."""
         ...
 
 

@@ -5,14 +5,19 @@ from threading import Lock
 from typing import Any
 
 from pliant.core.errors import Conflict, NotFound, Stale
+from pliant.core.event import EventKind
 from pliant.core.registry import NAMED_BY_PEOPLE, OF_JOBS, Kept, N
+from pliant.sim.noun_events import MemoryNounEvents
 
 
 class MemoryRegistry:
     """One dictionary; what is kept are the nouns themselves, which never change."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: MemoryNounEvents | None = None) -> None:
+        """Begin empty; changes are written to these events, or to some that nobody reads."""
         self._lock = Lock()
+        self._events = events or MemoryNounEvents()
+        self.subscribe = self._events.subscribe
         self._kept: dict[tuple[str, str], Kept[Any]] = {}
 
     def get(self, kind: type[N], name: str) -> Kept[N] | None:
@@ -54,7 +59,8 @@ class MemoryRegistry:
             if key in self._kept:
                 raise Conflict(f"there is a {noun.KIND} {noun.name!r} already; choose another name, or change that one")
             kept = self._kept[key] = Kept(noun=noun, revision=1, created_at=at, changed_at=at)
-            return kept
+        self._events.write_change(noun, "added", at)
+        return kept
 
     def forget_job(self, job_id: str) -> None:
         """Remove the nouns that are about a job."""
@@ -74,7 +80,8 @@ class MemoryRegistry:
             before = self._present(noun.KIND, noun.name, revision)
             kept = Kept(noun=noun, revision=before.revision + 1, created_at=before.created_at, changed_at=at)
             self._kept[noun.KIND, noun.name] = kept
-            return kept
+        self._events.write_change(noun, "changed", at)
+        return kept
 
     def remove(self, kind: type[N], name: str, *, revision: int | None = None) -> None:
         """Forget a noun.
@@ -85,6 +92,16 @@ class MemoryRegistry:
         with self._lock:
             self._present(kind.KIND, name, revision)
             del self._kept[kind.KIND, name]
+        self._events.write_removal(kind.KIND, name)
+
+    def announce(self, kind: type[N], name: str, *, at: float) -> None:
+        """Write the event of a change of a noun whose record stays as it is; of one that is not there, nothing."""
+        if self.get(kind, name) is not None:
+            self._events.announce(kind.KIND, name, at)
+
+    def announce_to(self, user: str, kind: EventKind, *, at: float) -> None:
+        """Write an event that only this user reads."""
+        self._events.announce_to(user, kind, at)
 
     def _present(self, kind: str, name: str, revision: int | None) -> Kept[Any]:
         kept = self._kept.get((kind, name))

@@ -55,7 +55,7 @@ class _Player:
         self._work: dict[JobId, SimWork] = {}
         self._ids: dict[str, JobId] = {}
         self._tasks = SimTasks(self._clock, cluster, lambda job_id: self._work[job_id])
-        self._store = MemoryStore()
+        self._store = MemoryStore(self._clock.now)
         settings = ControlSettings(home=home, url="", secret=b"simulated", policy=Policy(name=policy))
         self._control = Control(
             store=self._store, cluster=cluster, links=self._tasks, clock=self._clock, settings=settings

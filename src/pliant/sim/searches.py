@@ -9,6 +9,7 @@ from threading import Lock
 
 from pliant.core.errors import Conflict, NotFound
 from pliant.core.search import Decision, Search, SearchState, SearchWrites, Trial, TrialState
+from pliant.sim.noun_events import MemoryNounEvents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,10 @@ class _Kept:
 class MemorySearches:
     """One dictionary; what is kept of a search is replaced as a whole, so that who reads sees no half of a write."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: MemoryNounEvents | None = None) -> None:
+        """Begin empty; changes are written to these events, or to some that nobody reads."""
         self._lock = Lock()
+        self._events = events or MemoryNounEvents()
         self._kept: dict[str, _Kept] = {}
 
     def search(self, name: str) -> Search | None:
@@ -70,6 +73,7 @@ class MemorySearches:
             if search.name in self._kept:
                 raise Conflict(f"there is a search {search.name!r} already; choose another name, or remove that one")
             self._kept[search.name] = _Kept(search=search, trials=tuple(trials))
+        self._events.write_change(search, "added", self._events.now())
 
     def write(self, writes: SearchWrites) -> None:
         """Write all or nothing.
@@ -91,6 +95,7 @@ class MemorySearches:
                 decisions=tuple(sorted((*kept.decisions, *writes.decisions), key=lambda one: one.position)),
                 sampler_state=kept.sampler_state if writes.sampler_state is None else writes.sampler_state,
             )
+        self._events.write_change(writes.search, "changed", self._events.now())
 
     def sampler_state(self, name: str) -> str:
         """Return what the sampler continues from; empty if it has not begun, or if there is no such search."""
@@ -136,6 +141,7 @@ class MemorySearches:
         with self._lock:
             self._present(name)
             del self._kept[name]
+        self._events.write_removal(Search.KIND, name)
 
     def _present(self, name: str) -> _Kept:
         if (kept := self._kept.get(name)) is None:

@@ -2,15 +2,14 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from threading import Lock
 
 from pliant.core.access import VisibleJobs
 from pliant.core.chart import Bucket, Series, SeriesEnd, merge
 from pliant.core.errors import NotFound
-from pliant.core.event import Event, Usage
+from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task, TaskId
 from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
 from pliant.core.lifecycle import JobState
@@ -18,6 +17,7 @@ from pliant.core.name_match import rank
 from pliant.core.ports import EventFilter, Writes
 from pliant.core.slot_history import HOUR_S, CapacitySpan, HourSum, JobLayer, SlotRecords, layer_of
 from pliant.core.slot_time import SlotTime, integrate
+from pliant.sim.noun_events import MemoryNounEvents
 from pliant.sim.registry import MemoryRegistry
 from pliant.sim.searches import MemorySearches
 
@@ -25,9 +25,11 @@ from pliant.sim.searches import MemorySearches
 class MemoryStore:
     """Dictionaries in the order of first writing. `num_writes` counts what was written, so that rest can be seen."""
 
-    def __init__(self) -> None:
-        self.registry = MemoryRegistry()
-        self.searches = MemorySearches()
+    def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
+        """Begin empty; `now` returns when it is, for events of changes that come without a time."""
+        self._log = MemoryNounEvents(now)
+        self.registry = MemoryRegistry(self._log)
+        self.searches = MemorySearches(self._log)
         self._lock = Lock()
         self._jobs: dict[JobId, Job] = {}
         self._order: list[JobId] = []
@@ -36,7 +38,6 @@ class MemoryStore:
         self._tasks: dict[TaskId, Task] = {}
         self._generations: dict[tuple[JobId, int], Generation] = {}
         self._metrics: dict[tuple[JobId, int, str], Metric] = {}
-        self._events: list[Event] = []
         self._usage: list[Usage] = []
         self._capacity: dict[int, CapacitySpan] = {}
         self._ids: Counter[str] = Counter()
@@ -57,9 +58,7 @@ class MemoryStore:
             self._metrics.update(((m.job_id, m.step, m.name), m) for m in writes.metrics)
             self._usage.extend(writes.usage)
             self._capacity.update((span.number, span) for span in writes.capacity)
-            first = self.last_seq() + 1
-            events = tuple(replace(event, seq=seq) for seq, event in enumerate(writes.events, start=first))
-            self._events.extend(events)
+            events = self._log.append(writes.events)
             self.num_writes += 1
             return events
 
@@ -71,7 +70,8 @@ class MemoryStore:
         self._generations = {key: one for key, one in self._generations.items() if one.job_id not in gone}
         self._metrics = {key: point for key, point in self._metrics.items() if point.job_id not in gone}
         self._usage = [point for point in self._usage if point.job_id not in gone]
-        self._events = [event for event in self._events if event.job_id not in gone]
+        if gone:
+            self._log.forget_jobs(gone, max(one.deleted_at for one in deleted))
         for one in deleted:
             self._jobs.pop(one.id, None)
             self._deleted[one.id] = one
@@ -138,14 +138,22 @@ class MemoryStore:
 
     def events(self, which: EventFilter) -> tuple[Event, ...]:
         with self._lock:
-            found = [e for e in self._events if which.fits(e) and self._sees(which.visible, e.job_id)]
+            found = [event for event in self._log.events if which.fits(event) and self._may_read(which, event)]
         return tuple(islice(reversed(found) if which.newest else found, which.limit))
 
     def count_events(self, which: EventFilter) -> int:
         return len(self.events(which))
 
     def last_seq(self) -> int:
-        return self._events[-1].seq if self._events else 0
+        events = self._log.events
+        return events[-1].seq if events else 0
+
+    def _may_read(self, which: EventFilter, event: Event) -> bool:
+        of_noun = self._log.may_read(event, which.visible)
+        if of_noun is not None:
+            return of_noun
+        is_others = which.other_slots and event.kind is EventKind.SLOTS_CHANGED
+        return is_others or self._sees(which.visible, event.job_id)
 
     def metrics(
         self, job_id: JobId, *, names: Sequence[str] = (), after_step: int = -1, limit: int = 10_000

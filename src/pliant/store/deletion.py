@@ -10,6 +10,7 @@ from pliant.core.job import DeletedJob
 from pliant.core.registry import OF_JOBS
 from pliant.store import rows
 from pliant.store.engine import upsert
+from pliant.store.noun_events import forget_shares
 from pliant.store.tables import (
     DELETED,
     EVENTS,
@@ -46,6 +47,7 @@ def delete_jobs(connection: Connection, deleted: Sequence[DeletedJob]) -> None:
             raise NotFound(f"the store holds no job named {', '.join(missing)}; nothing was written")
         if there:
             _delete(connection, list(there))
+            forget_shares(connection, list(there), max(one.deleted_at for one in some))
         upsert(connection, DELETED, [rows.deleted_row(one) | {"ordinal": ordinals[one.id]} for one in some])
 
 

@@ -4,9 +4,22 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, CompoundSelect, Select, String, case, func, or_, select, union_all
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    String,
+    and_,
+    case,
+    false,
+    func,
+    or_,
+    select,
+    union_all,
+)
 
-from pliant.core.access import VisibleJobs
+from pliant.core.access import EVERYBODY, VisibleJobs
 from pliant.core.event import EventKind
 from pliant.core.job import JobId
 from pliant.core.job_filter import EVERY_JOB, JobFilter, JobOrder, SortField
@@ -14,7 +27,7 @@ from pliant.core.lifecycle import TASK_LIFECYCLE, TaskState, is_final
 from pliant.core.name_match import BEGINS, HOLDS, SAME
 from pliant.core.ports import EventFilter
 from pliant.store.engine import bytewise_text, in_json_array
-from pliant.store.tables import DELETED, EVENTS, GENERATIONS, JOB_TEXTS, JOBS, METRICS, TAGS, TASKS, USAGE
+from pliant.store.tables import DELETED, EVENTS, GENERATIONS, JOB_TEXTS, JOBS, METRICS, NOUN_VIEWERS, TAGS, TASKS, USAGE
 
 LIVE_TASKS: Final = tuple(state.value for state in TaskState if not is_final(TASK_LIFECYCLE, state))
 
@@ -219,8 +232,20 @@ def _happened(which: EventFilter) -> Iterator[ColumnElement[bool]]:
     if which.states:
         of_state = EVENTS.c.data["to"].as_string().in_([state.value for state in which.states])
         yield or_(EVENTS.c.kind != EventKind.JOB_STATE.value, of_state)
-    if which.visible is not None:
-        yield or_(EVENTS.c.job_id.is_(None), _is_visible(EVENTS.c.job_id, which.visible))
+    if which.hidden:
+        yield EVENTS.c.kind.not_in([kind.value for kind in which.hidden])
+    yield EVENTS.c.viewer.is_(None) if which.visible is None else _may_read(which.visible, which.other_slots)
+
+
+def _may_read(visible: VisibleJobs, other_slots: bool) -> ColumnElement[bool]:
+    """Say that an event is for somebody who does not see all."""
+    names = (visible.owner, EVERYBODY)
+    this = (NOUN_VIEWERS.c.kind == EVENTS.c.noun, NOUN_VIEWERS.c.name == EVENTS.c.noun_name)
+    viewer = select(NOUN_VIEWERS.c.viewer).where(*this, NOUN_VIEWERS.c.viewer.in_(names)).exists()
+    of_jobs = or_(EVENTS.c.job_id.is_(None), _is_visible(EVENTS.c.job_id, visible))
+    others = EVENTS.c.kind == EventKind.SLOTS_CHANGED.value if other_slots else false()
+    of_no_noun = and_(EVENTS.c.noun.is_(None), EVENTS.c.viewer.is_(None), or_(of_jobs, others))
+    return or_(of_no_noun, viewer, EVENTS.c.viewer.in_(names))
 
 
 def last_seq() -> Query:

@@ -9,8 +9,11 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, RowMapping, and_, delete, func, insert, or_, select, update
 
 from pliant.core.errors import Conflict, NotFound, Stale
+from pliant.core.event import EventKind
+from pliant.core.noun_event import subject_of
 from pliant.core.registry import NAMED_BY_PEOPLE, AuditEntry, Kept, N, Outcome
 from pliant.store.engine import advance_counter, bytewise, insert_new, read_transaction
+from pliant.store.noun_events import NounEvents, write_change, write_event, write_event_to, write_removal
 from pliant.store.tables import AUDIT, COUNTERS, NOUNS
 
 _AUDIT_COUNTER: Final = "seq/audit"
@@ -27,9 +30,11 @@ class WriteTransaction(Protocol):
 class SqlRegistry:
     """A `Registry` in the table `nouns`."""
 
-    def __init__(self, engine: Engine, write_transaction: WriteTransaction) -> None:
+    def __init__(self, engine: Engine, write_transaction: WriteTransaction, events: NounEvents) -> None:
         self._engine = engine
         self._write_transaction = write_transaction
+        self._events = events
+        self.subscribe = events.subscribe
 
     def get(self, kind: type[N], name: str) -> Kept[N] | None:
         """Return a noun, or None if there is none of that name."""
@@ -70,6 +75,8 @@ class SqlRegistry:
             _refuse_twin(connection, noun.KIND, noun.name)
             if not insert_new(connection, NOUNS, row | {"changed_at": at, "body": _body(noun)}):
                 raise Conflict(f"there is a {noun.KIND} {noun.name!r} already; choose another name, or change that one")
+            write_change(connection, noun, "added", at)
+        self._events.notify(noun.KIND)
         return Kept(noun=noun, revision=1, created_at=at, changed_at=at)
 
     def replace(self, noun: N, *, at: float, revision: int | None = None) -> Kept[N]:
@@ -84,6 +91,8 @@ class SqlRegistry:
             number = row["revision"] + 1
             change = update(NOUNS).where(*_is(type(noun), noun.name))
             connection.execute(change.values(owner=noun.owner, revision=number, changed_at=at, body=_body(noun)))
+            write_change(connection, noun, "changed", at)
+        self._events.notify(noun.KIND)
         return Kept(noun=noun, revision=number, created_at=row["created_at"], changed_at=at)
 
     def remove(self, kind: type[N], name: str, *, revision: int | None = None) -> None:
@@ -95,6 +104,25 @@ class SqlRegistry:
         with self._write_transaction() as connection:
             _require_row(connection, kind, name, revision)
             connection.execute(delete(NOUNS).where(*_is(kind, name)))
+            write_removal(connection, kind.KIND, name, self._events.now())
+        self._events.notify(kind.KIND)
+
+    def announce(self, kind: type[N], name: str, *, at: float) -> None:
+        """Write the event of a change of a noun whose record stays as it is; of one that is not there, nothing."""
+        subject = subject_of(kind.KIND, name)
+        if subject is None:
+            return
+        with self._write_transaction() as connection:
+            if connection.execute(select(NOUNS.c.name).where(*_is(kind, name))).first() is None:
+                return
+            write_event(connection, subject, "changed", at)
+        self._events.notify_all()
+
+    def announce_to(self, user: str, kind: EventKind, *, at: float) -> None:
+        """Write an event that only this user reads."""
+        with self._write_transaction() as connection:
+            write_event_to(connection, user, kind, at)
+        self._events.notify_all()
 
 
 class SqlAudit:

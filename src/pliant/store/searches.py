@@ -11,6 +11,7 @@ from sqlalchemy import CompoundSelect, Connection, Engine, RowMapping, Select, d
 from pliant.core.errors import Conflict, NotFound
 from pliant.core.search import Decision, Search, SearchState, SearchWrites, Trial, TrialState
 from pliant.store.engine import bytewise, insert_new, read_transaction, upsert
+from pliant.store.noun_events import NounEvents, write_change, write_removal
 from pliant.store.registry import WriteTransaction
 from pliant.store.search_rows import decision_of, decision_row, search_of, search_row, trial_of, trial_row
 from pliant.store.tables import SEARCH_DECISIONS, SEARCHES, TRIALS
@@ -24,9 +25,10 @@ _TRIAL: Final = select(TRIALS.c.body)
 class SqlSearches:
     """The `Searches` of a SQL database."""
 
-    def __init__(self, engine: Engine, write_transaction: WriteTransaction) -> None:
+    def __init__(self, engine: Engine, write_transaction: WriteTransaction, events: NounEvents) -> None:
         self._engine = engine
         self._write_transaction = write_transaction
+        self._events = events
 
     def search(self, name: str) -> Search | None:
         """Return a search, or None if there is none of that name."""
@@ -64,6 +66,8 @@ class SqlSearches:
             if not insert_new(connection, SEARCHES, search_row(search)):
                 raise Conflict(f"there is a search {search.name!r} already; choose another name, or remove that one")
             upsert(connection, TRIALS, [trial_row(trial) for trial in trials])
+            write_change(connection, search, "added", self._events.now())
+        self._events.notify(search.KIND)
 
     def write(self, writes: SearchWrites) -> None:
         """Write all or nothing.
@@ -81,6 +85,8 @@ class SqlSearches:
                 raise _missing(writes.search.name)
             upsert(connection, TRIALS, [trial_row(trial) for trial in writes.trials])
             _append(connection, writes.decisions)
+            write_change(connection, writes.search, "changed", self._events.now())
+        self._events.notify(writes.search.KIND)
 
     def sampler_state(self, name: str) -> str:
         """Return what the sampler continues from; empty if it has not begun, or if there is no such search."""
@@ -134,6 +140,8 @@ class SqlSearches:
                 connection.execute(delete(table).where(table.c.search == name))
             if not connection.execute(delete(SEARCHES).where(SEARCHES.c.name == name)).rowcount:
                 raise _missing(name)
+            write_removal(connection, Search.KIND, name, self._events.now())
+        self._events.notify(Search.KIND)
 
     def _read(self, query: Select[Any], noun_of: Callable[[RowMapping], T]) -> tuple[T, ...]:
         with read_transaction(self._engine) as connection:

@@ -6,6 +6,7 @@ the death of the process; with SQLite a power cut can take the newest ones, neve
 leader of that term writes (`pliant.store.leadership`).
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from pliant.store.engine import (
 )
 from pliant.store.fence import Fence
 from pliant.store.migrate import migrate
+from pliant.store.noun_events import EVENT_COUNTER, NounEvents
 from pliant.store.registry import SqlAudit, SqlRegistry
 from pliant.store.searches import SqlSearches
 from pliant.store.tables import (
@@ -62,11 +64,12 @@ _MAX_KEYS: Final = 500
 class SqlStore:
     """A `Store` in the database at `url`, brought up to date when it is opened."""
 
-    def __init__(self, url: str, *, term: int | None = None) -> None:
+    def __init__(self, url: str, *, term: int | None = None, now: Callable[[], float] = time.time) -> None:
         """Open the database, make it if it is new, and apply the migrations that it lacks.
 
         Args:
             term: the server's, if it had to take the lead; then it writes only while this is the newest.
+            now: returns when it is, for events of changes that come without a time.
 
         Raises:
             InvalidInput: the URL names no database that we can use.
@@ -81,9 +84,10 @@ class SqlStore:
         except BaseException:
             self._engine.dispose()
             raise
-        self.registry = SqlRegistry(self._engine, self._write_transaction)
+        events = NounEvents(now)
+        self.registry = SqlRegistry(self._engine, self._write_transaction, events)
         self.audit = SqlAudit(self._engine, self._write_transaction)
-        self.searches = SqlSearches(self._engine, self._write_transaction)
+        self.searches = SqlSearches(self._engine, self._write_transaction, events)
         self.records = SqlRecords(self._engine, self._write_transaction)
 
     def write(self, writes: Writes) -> tuple[Event, ...]:
@@ -301,7 +305,7 @@ def _append_usage(connection: Connection, usage: Sequence[Usage]) -> None:
 
 
 def _append_events(connection: Connection, events: Sequence[Event]) -> tuple[Event, ...]:
-    numbers = _numbers(connection, "seq/events", len(events))
+    numbers = _numbers(connection, EVENT_COUNTER, len(events))
     numbered = tuple(replace(event, seq=seq) for seq, event in zip(numbers, events, strict=True))
     _insert(connection, EVENTS, [rows.event_row(event) for event in numbered])
     return numbered

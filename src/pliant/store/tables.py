@@ -147,11 +147,25 @@ EVENTS: Final = Table(
     Column("job_id", String(64)),
     Column("task_id", String(64)),
     Column("data", JSON, nullable=False),
+    Column("noun", String(40), doc="The kind of the noun whose viewers read it."),
+    Column("noun_name", String(MAX_NAME)),
+    Column("viewer", String(MAX_NAME), doc="The only user who reads it; `*`: all who do not see everything."),
     Index(None, "job_id", "seq"),
     Index(None, "job_id", "kind", "seq"),
     Index(None, "kind", "seq"),
     Index(None, "at", "seq"),
+    Index(None, "noun", "noun_name"),
+    Index(None, "viewer", "kind"),
 )
+
+NOUN_VIEWERS: Final = Table(
+    "noun_viewers",
+    METADATA,
+    Column("kind", String(40), primary_key=True),
+    Column("name", String(MAX_NAME), primary_key=True),
+    Column("viewer", String(MAX_NAME), primary_key=True),
+)
+"""Who sees a noun, as it says itself: its owner, and with whom it is shared; of nouns whose changes are events."""
 
 METRICS: Final = Table(
     "metrics",

@@ -68,7 +68,7 @@ def lead(settings: ServerSettings, keeper: Keeper, listener: Listener) -> None:
     Raises:
         PliantError: it cannot be opened.
     """
-    with closing(SqlStore(settings.database, term=keeper.term)) as store:
+    with closing(SqlStore(settings.database, term=keeper.term, now=SystemClock().now)) as store:
         keeper.stale = lambda: store.diverged
         now = SystemClock().now()
         folder = folder_of(store.registry, settings, now)

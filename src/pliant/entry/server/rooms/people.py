@@ -71,7 +71,7 @@ def reset_administrator(home: Path, database: str) -> str:
     """
     if not (home / "token").exists():
         raise NotFound(f"{home} is not the state folder of a server; give the --home that it was started with")
-    store = SqlStore(database)
+    store = SqlStore(database, now=SystemClock().now)
     try:
         people = make_people(store.registry, SystemClock(), file_token="", token_hex=secrets.token_hex)
         password = people.accounts.reset_administrator()
