@@ -62,7 +62,8 @@ class EventKind(StrEnum):
     SLOTS_CHANGED = "slots.changed"
     """A job holds another number of slots now: written with every point of its usage, for programs that draw it; people
     read the other events. data: num_slots, from_slots, and what a chart has to know of the job: name, owner, queue,
-    colour, search and endpoint if it is of one."""
+    colour, search and endpoint if it is of one. Who may not see the job reads data: change (how many slots more it
+    holds, or less), and nothing of whose they are."""
     QUEUE_CHANGED = "queue.changed"
     """A queue or a resource group was made, changed or removed by a person. data: name, who."""
     MACHINE_CHANGED = "machine.changed"

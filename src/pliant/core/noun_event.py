@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pliant.core.access import Permission, Principal
-from pliant.core.event import OF_NOUNS, Event, EventKind
+from pliant.core.event import Event, EventKind
 from pliant.core.job import JobId
 from pliant.core.registry import Noun
 
@@ -50,7 +50,7 @@ _READ_BY: Final[Mapping[EventKind, Permission]] = {
     EventKind.SEARCH_CHANGED: Permission.JOBS_READ,
     EventKind.SHARE_CHANGED: Permission.JOBS_READ,
     EventKind.TEMPLATE_CHANGED: Permission.MODELS_READ,
-    EventKind.UPLOAD_CHANGED: Permission.DATA_READ,
+    EventKind.UPLOAD_CHANGED: Permission.DATA_WRITE,
 }
 """What one needs to read the nouns themselves."""
 
@@ -102,8 +102,6 @@ def event_without_name(kind: EventKind, at: float) -> Event:
 
 def hidden_from(caller: Principal) -> frozenset[EventKind]:
     """Return the kinds of events that somebody does not read, since their role or token may not read the nouns."""
-    if caller.endpoints is not None:
-        return OF_NOUNS
     return frozenset(kind for kind, permission in _READ_BY.items() if not caller.may(permission))
 
 

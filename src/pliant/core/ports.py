@@ -278,7 +278,9 @@ class EventFilter:
     limit: int = 1000
     visible: VisibleJobs | None = None
     """Leave out events of jobs and other nouns that somebody may not see; those of no noun are everybody's. None: leave
-    out only what is said to one user (`pliant.core.noun_event`)."""
+    out only what is said to one other user (`pliant.core.noun_event`)."""
+    reader: str = ""
+    """Who reads, if they see all: return what is said to them alone, too."""
     hidden: frozenset[EventKind] = frozenset()
     """Leave out these kinds."""
     other_slots: bool = False

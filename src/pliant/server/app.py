@@ -250,6 +250,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context.tunnels.attach(loop)
     context.gateways.attach(loop)
     unsubscribe = context.control.subscribe(context.event_signal.notify)
+    unsubscribe_nouns = context.registry.subscribe(context.event_signal.notify)
     unsubscribe_gateways = context.people.changes.subscribe(context.gateways.forget)
     running = [
         asyncio.create_task(context.links.listen(context.control)),
@@ -261,6 +262,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
     unsubscribe()
+    unsubscribe_nouns()
     unsubscribe_gateways()
 
 

@@ -68,6 +68,11 @@ class StreamAccess:
             self._checked_at = now
         return self._sharing.visible_jobs(self._caller)
 
+    @property
+    def caller(self) -> Principal:
+        """The caller as they were when they were authenticated last."""
+        return self._caller
+
 
 async def stream_access_of(request: Request, context: InContext, identity: InIdentity) -> StreamAccess:
     """Return the caller's access, to be checked again."""

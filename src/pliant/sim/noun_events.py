@@ -84,13 +84,13 @@ class MemoryNounEvents:
             self._say_gone({viewer}, kind, at)
         self._notify()
 
-    def may_read(self, event: Event, visible: VisibleJobs | None) -> bool | None:
+    def may_read(self, event: Event, visible: VisibleJobs | None, reader: str) -> bool | None:
         """Tell whether somebody reads an event of a noun; None: it is none."""
         of = self._for.get(event.seq)
         if of is None:
             return None
         if visible is None:
-            return of.subject is not None
+            return of.subject is not None or of.viewer == reader
         readers = {of.viewer} if of.subject is None else self._viewers.get(of.subject, frozenset())
         return not readers.isdisjoint({visible.owner, EVERYBODY})
 

@@ -149,7 +149,7 @@ class MemoryStore:
         return events[-1].seq if events else 0
 
     def _may_read(self, which: EventFilter, event: Event) -> bool:
-        of_noun = self._log.may_read(event, which.visible)
+        of_noun = self._log.may_read(event, which.visible, which.reader)
         if of_noun is not None:
             return of_noun
         is_others = which.other_slots and event.kind is EventKind.SLOTS_CHANGED

@@ -234,7 +234,10 @@ def _happened(which: EventFilter) -> Iterator[ColumnElement[bool]]:
         yield or_(EVENTS.c.kind != EventKind.JOB_STATE.value, of_state)
     if which.hidden:
         yield EVENTS.c.kind.not_in([kind.value for kind in which.hidden])
-    yield EVENTS.c.viewer.is_(None) if which.visible is None else _may_read(which.visible, which.other_slots)
+    if which.visible is not None:
+        yield _may_read(which.visible, which.other_slots)
+    else:
+        yield or_(EVENTS.c.viewer.is_(None), EVENTS.c.viewer == which.reader)
 
 
 def _may_read(visible: VisibleJobs, other_slots: bool) -> ColumnElement[bool]:

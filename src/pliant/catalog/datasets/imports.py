@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -34,6 +35,7 @@ from pliant.catalog.datasets.messages import (
 )
 from pliant.catalog.datasets.previews import DatasetPreviews
 from pliant.catalog.datasets.uploads import Uploads
+from pliant.catalog.pace import Pace
 from pliant.core.dataset import DATASET_LIFECYCLE, Dataset, DatasetEvent, DatasetState, ImportProgress
 from pliant.core.errors import NotFound, PliantError, Stale
 from pliant.core.lifecycle import advance, is_final
@@ -84,6 +86,7 @@ class Imports:
         self._now = now
         self.previews = DatasetPreviews(settings.folder)
         self._progress: dict[str, ImportProgress] = {}
+        self._pace = Pace(now)
         self._children = ChildQueue(settings.max_running, "pliant-import")
         self._cleaner = ThreadPoolExecutor(1, thread_name_prefix="pliant-clean-up")
 
@@ -182,6 +185,7 @@ class Imports:
             message = _parse_message(line)
             if isinstance(message, ProgressReport):
                 self._progress[dataset.name] = message.progress
+                self._announce(dataset.name)
             elif message is not None:
                 outcome = message
 
@@ -192,6 +196,12 @@ class Imports:
         code = child.run(confined, LineSink(take), errors)
         assert code is not None, "an import has no time limit"
         return outcome or ImportRefusal(reason=_describe_death(code, errors.text))
+
+    def _announce(self, name: str) -> None:
+        """Say that an import has come further; if that cannot be written, it is said the next time."""
+        if self._pace.is_due(name):
+            with suppress(PliantError):
+                self._registry.announce(Dataset, name, at=self._now())
 
     def _spec_of(self, dataset: Dataset, work: Path) -> ImportSpec:
         settings = self._settings
@@ -259,6 +269,7 @@ class Imports:
         while (kept := self._registry.get(Dataset, name)) is not None:
             state = advance(DATASET_LIFECYCLE, kept.noun.state, event)
             noun = replace(change(kept.noun), state=state)
+            self._pace.forget(name)
             self._progress.pop(name, None)  # it is over for everybody who sees the new state
             try:
                 written = self._registry.replace(noun, at=self._now(), revision=kept.revision)

@@ -17,6 +17,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from pliant.catalog.pace import Pace
 from pliant.core.access import Principal
 from pliant.core.dataset import Upload
 from pliant.core.errors import Conflict, InvalidInput, NotFound, TooLarge
@@ -115,11 +116,15 @@ class Uploads:
         now: Callable[[], float],
         limits: UploadLimits | None = None,
         free: FreeBytes = free_bytes,
+        changed: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """Keep uploads in a folder; `changed` is called with whose have changed, once a second at most for a chunk."""
         self.limits = limits or UploadLimits()
         self._folder = folder
         self._now = now
         self._free = free
+        self._changed = changed
+        self._pace = Pace(now)
         self._lock = threading.RLock()
         with translate_disk_errors(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -158,7 +163,8 @@ class Uploads:
                 self._place(upload.id).mkdir(mode=0o700)
                 self.content(upload.id).touch(mode=0o600)
                 self._write(upload)
-            return upload
+        self._changed(owner)
+        return upload
 
     def get(self, upload_id: str, caller: Principal) -> Upload:
         """Return an upload.
@@ -206,7 +212,11 @@ class Uploads:
             if upload.offset != chunk.upload.offset:
                 raise WrongOffset(upload, chunk.upload.offset)
             expires_at = self._now() + self.limits.kept_s
-            return self._save(replace(upload, offset=upload.offset + chunk.num_bytes, expires_at=expires_at))
+            offset = upload.offset + chunk.num_bytes
+            upload = self._save(replace(upload, offset=offset, expires_at=expires_at))
+        if self._pace.is_due(upload.id) or upload.complete:
+            self._changed(upload.owner)
+        return upload
 
     def remove(self, upload_id: str, caller: Principal) -> None:
         """Remove an upload that its owner does not want to finish.
@@ -215,8 +225,10 @@ class Uploads:
             NotFound, Conflict: as for `chunk`.
         """
         with self._lock:
-            _refuse_taken(self.get(upload_id, caller))
+            upload = self.get(upload_id, caller)
+            _refuse_taken(upload)
             self.drop(upload_id)
+        self._changed(upload.owner)
 
     def take(self, upload_id: str, caller: Principal, dataset: str) -> Upload:
         """Keep an upload for a data set, so that nobody changes it.
@@ -231,7 +243,9 @@ class Uploads:
                 raise Conflict(
                     f"upload {upload_id} has {upload.offset} of its {upload.num_bytes} bytes; send the rest first"
                 )
-            return self._save(replace(upload, taken_by=dataset))
+            upload = self._save(replace(upload, taken_by=dataset))
+        self._changed(upload.owner)
+        return upload
 
     def require_held(self, upload_id: str, dataset: str) -> Upload:
         """Return the upload that was taken for a data set.
@@ -251,6 +265,8 @@ class Uploads:
             upload = self._read(upload_id)
             if upload is not None:
                 self._save(replace(upload, taken_by="", expires_at=self._now() + self.limits.kept_s))
+        if upload is not None:
+            self._changed(upload.owner)
 
     def list_taken(self) -> tuple[Upload, ...]:
         """Return those that data sets hold."""
@@ -259,6 +275,7 @@ class Uploads:
 
     def drop(self, upload_id: str) -> None:
         """Remove an upload, even one that a data set holds; one that is gone is fine."""
+        self._pace.forget(upload_id)
         with self._lock, translate_disk_errors(self._folder):
             folders.remove(self._place(upload_id))
 

@@ -5,7 +5,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -16,7 +16,8 @@ from pliant.catalog.datasets.uploads import UploadLimits, Uploads
 from pliant.catalog.sharing import is_visible, no_such_name, require_owner, require_visible, take_page
 from pliant.core.access import Principal, VisibleJobs, name_once
 from pliant.core.dataset import DataPlace, Dataset, DatasetState
-from pliant.core.errors import Conflict, InvalidInput, Problem
+from pliant.core.errors import Conflict, InvalidInput, PliantError, Problem
+from pliant.core.event import EventKind
 from pliant.core.preview import DatasetPreview, nothing
 from pliant.core.registry import NAME, Kept, Registry, iterate_nouns
 from pliant.files.space import cause_of
@@ -286,6 +287,11 @@ def make_datasets(
     Raises:
         Unavailable: the folders cannot be made.
     """
-    coming = Uploads(uploads, now=now, limits=limits)
+
+    def changed(owner: str) -> None:
+        with suppress(PliantError):  # the upload itself has its bytes, whoever hears of it
+            registry.announce_to(owner, EventKind.UPLOAD_CHANGED, at=now())
+
+    coming = Uploads(uploads, now=now, limits=limits, changed=changed)
     imports = Imports(registry, coming, settings, now)
     return DatasetCatalog(registry, uploads=coming, imports=imports, data_root=settings.data_root, now=now, users=users)

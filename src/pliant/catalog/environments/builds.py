@@ -22,7 +22,7 @@ from pliant.catalog.environments.builder import CACHE, EnvironmentBuilder
 from pliant.catalog.environments.environment import Build, BuildOutcome, BuildState
 from pliant.catalog.environments.look_program import Place
 from pliant.catalog.environments.requirements import WHEELS, Requirements
-from pliant.core.environment import EnvironmentKind
+from pliant.core.environment import Environment, EnvironmentKind
 from pliant.core.errors import PliantError
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry, iterate_nouns
@@ -162,6 +162,13 @@ class Builds:
             build = self.get(work.key)
             return build if build is not None and self.is_active(work.key) else self._begin(work)
 
+    def _announce(self, key: str) -> None:
+        """Say of all environments that a build makes that they have changed."""
+        with suppress(PliantError):
+            for kept in iterate_nouns(self._registry, Environment):
+                if kept.noun.key == key:
+                    self._registry.announce(Environment, kept.noun.name, at=self._clock.now())
+
     def note_used(self, key: str) -> None:
         """Note that a job was let through with a build."""
         with self._lock:
@@ -235,6 +242,7 @@ class Builds:
                 last_used_at=None if before is None else before.last_used_at,
             )
         )
+        self._announce(work.key)
         self._lines.pop(work.key, None)
         if work.kind is EnvironmentKind.REQUIREMENTS:
             self._build(work.key, work.person)
@@ -315,4 +323,5 @@ class Builds:
             for queue in (self._builders, self._probers):
                 queue.release(key)  # from here on a listener can ask for it anew
         log.info("environment %.12s is %s%s", key, state.value, f": {outcome.reason}" if outcome.reason else "")
+        self._announce(key)
         self.notify()

@@ -37,6 +37,7 @@ from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView, PolicyName
 from pliant.core.ports import Clock, Cluster, EventFilter, Store
 from pliant.core.slot import WHOLE_SLOT
+from pliant.core.slot_event import event_shown
 from pliant.files.untrusted.opening import refusal
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import list_folder
@@ -235,6 +236,11 @@ class Queries:
         if which.job_id is not None:
             self.require_visible(which.job_id, which.visible)
             which = replace(which, visible=None)
+        page = self._page_of_events(which)
+        shown = (event_shown(event, which.visible) for event in page.events)
+        return replace(page, events=tuple(shown))
+
+    def _page_of_events(self, which: EventFilter) -> EventPage:
         newest = self._store.last_seq()
         if which.newest:
             events = self._store.events(replace(which, limit=which.limit + 1))

@@ -14,8 +14,10 @@ from pliant.core.access import Permission
 from pliant.core.errors import InvalidInput
 from pliant.core.event import Event, EventKind
 from pliant.core.job import JobId
+from pliant.core.noun_event import hidden_from
 from pliant.core.ports import EventFilter
 from pliant.server.context import InContext, InControl
+from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
 from pliant.server.stream_access import ACCESS_LOST, RECHECK_S, InStreamAccess
 from pliant.server.visibility import Seen
@@ -38,6 +40,7 @@ At = Annotated[float | None, Query(ge=0, le=MAX_TIME, allow_inf_nan=False, descr
 def events(  # noqa: PLR0913 (one parameter per word of the query)
     control: InControl,
     visible: Seen,
+    caller: Caller,
     after: After = 0,
     before: Annotated[int | None, Query(ge=1, le=_MAX_SEQ, description="Only events before this number.")] = None,
     since: At = None,
@@ -47,7 +50,9 @@ def events(  # noqa: PLR0913 (one parameter per word of the query)
     order: Annotated[Literal["oldest", "newest"], Query(description="Which come first.")] = "oldest",
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> EventPage:
-    """Return events of the server and of the jobs that the caller sees, in order; ask again with `after=last`.
+    """Return events of the server, and of the jobs and other nouns that the caller sees; ask again with `after=last`.
+
+    Of slots of jobs that they do not see it says by how many they changed, and not whose they are.
 
     With `order=newest` the newest come first; ask again with `before=next`. Of times, `since` is in and `until` is not.
     """
@@ -61,6 +66,9 @@ def events(  # noqa: PLR0913 (one parameter per word of the query)
         newest=order == "newest",
         limit=limit,
         visible=visible,
+        reader=caller.name,
+        hidden=hidden_from(caller),
+        other_slots=True,
     )
     return control.queries.events(which)
 
@@ -96,7 +104,16 @@ async def stream(
         num_signals = signal.num_signals
         try:
             one = None if job_id is None else JobId(job_id)
-            which = EventFilter(after=start, job_id=one, limit=_BATCH, visible=await access.visible_jobs())
+            visible = await access.visible_jobs()
+            which = EventFilter(
+                after=start,
+                job_id=one,
+                limit=_BATCH,
+                visible=visible,
+                reader=access.caller.name,
+                hidden=hidden_from(access.caller),
+                other_slots=True,
+            )
             page = await asyncio.to_thread(queries.events, which)
         except ACCESS_LOST:
             return
