@@ -120,6 +120,7 @@ const MATTERS: ReadonlySet<string> = new Set([
   "job.state",
   "job.changed",
   "queue.changed",
+  "share.changed",
   "task.lost",
   "server.started",
 ]);

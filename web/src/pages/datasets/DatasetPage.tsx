@@ -19,15 +19,10 @@ import { Preview } from "./Preview";
 import { type Dataset, DatasetState, shareOf } from "./shown";
 
 const words = text.datasets;
-const IMPORTING_MS = 1_000;
 
 export default function DatasetPage() {
   const { name = "", tab = "overview" } = useParams();
-  const dataset = useGet(
-    "/v1/datasets/{name}",
-    { params: { path: { name } } },
-    { refetchInterval: (data) => (data?.state === "importing" ? IMPORTING_MS : false) },
-  );
+  const dataset = useGet("/v1/datasets/{name}", { params: { path: { name } } });
   const at = `/datasets/${encodeURIComponent(name)}`;
   return (
     <Page

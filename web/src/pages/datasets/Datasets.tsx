@@ -15,9 +15,6 @@ import { type Dataset, DatasetState, samplesOf } from "./shown";
 import { Unfinished } from "./Unfinished";
 
 const words = text.datasets;
-const IMPORTING_MS = 2_000;
-/** What others add is seen so late at most. */
-const OTHERS_MS = 15_000;
 
 const COLUMNS: readonly Column<Dataset>[] = [
   {
@@ -87,13 +84,7 @@ const SORTS: Readonly<Record<string, (dataset: Dataset) => string | number>> = {
 export default function Datasets() {
   const mayAdd = useMay("data:write");
   const address = useAddress();
-  const datasets = useGet(
-    "/v1/datasets",
-    { params: { query: { limit: 1000 } } },
-    {
-      refetchInterval: (page) => (page?.datasets.some(({ state }) => state === "importing") ? IMPORTING_MS : OTHERS_MS),
-    },
-  );
+  const datasets = useGet("/v1/datasets", { params: { query: { limit: 1000 } } });
   return (
     <Page
       title={words.title}

@@ -26,6 +26,7 @@ import { Test } from "./Test";
 import { Versions } from "./Versions";
 
 const words = text.endpoints;
+/** No event tells of load: gateways measure it all the time. */
 const REFRESH_MS = 2_000;
 const TABS = ["overview", "versions", "profile", "test", "logs"] as const;
 

@@ -15,6 +15,7 @@ import { Status } from "./Status";
 import { type EndpointView, type LoadNow, loadOf, readyOf, trafficText } from "./shown";
 
 const words = text.endpoints;
+/** No event tells of load: gateways measure it all the time. */
 const REFRESH_MS = 3_000;
 
 type Row = EndpointView & { load: LoadNow };

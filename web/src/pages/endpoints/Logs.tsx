@@ -14,6 +14,7 @@ import { plainText } from "./log_text";
 import { type EndpointView, mainVersion } from "./shown";
 
 const words = text.endpoints.logs;
+/** What kernels print is no event. */
 const REFRESH_MS = 2_000;
 const NUM_LINES = 500;
 

@@ -14,6 +14,7 @@ import { column, columnsOf } from "./series";
 import { type EndpointView, livingVersions, mainVersion, readyOf, type VersionView } from "./shown";
 
 const words = text.endpoints;
+/** No event tells of load: gateways measure it all the time. */
 const REFRESH_MS = 2_000;
 
 /** The load over time against what was asked for, and why it has as many kernels as it does. */

@@ -21,6 +21,7 @@ import classes from "./Environments.module.css";
 import { type Environment, EnvironmentState } from "./shown";
 
 const words = text.environments;
+/** How far a build is stands in its log, of which no event tells. */
 const BUILDING_MS = 2_000;
 
 export default function EnvironmentPage() {

@@ -14,9 +14,8 @@ import classes from "./Environments.module.css";
 import { type Environment, EnvironmentState } from "./shown";
 
 const words = text.environments;
+/** How far a build is stands in the last line of its log, of which no event tells. */
 const BUILDING_MS = 3_000;
-/** What others add is seen so late at most. */
-const OTHERS_MS = 15_000;
 
 const COLUMNS: readonly Column<Environment>[] = [
   {
@@ -81,8 +80,7 @@ export default function Environments() {
     "/v1/environments",
     { params: { query: { limit: 1000 } } },
     {
-      refetchInterval: (page) =>
-        page?.environments.some(({ state }) => state === "building") ? BUILDING_MS : OTHERS_MS,
+      refetchInterval: (page) => (page?.environments.some(({ state }) => state === "building") ? BUILDING_MS : false),
     },
   );
   const sort = address.get("sort") ?? "name";

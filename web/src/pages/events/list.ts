@@ -9,7 +9,18 @@ export interface Filter {
 }
 
 /** Events that only programs read; people see them if they ask for the kind. */
-const FOR_PROGRAMS: readonly Kind[] = ["slots.changed"];
+const FOR_PROGRAMS: readonly Kind[] = [
+  "algorithm.changed",
+  "dataset.changed",
+  "endpoint.changed",
+  "environment.changed",
+  "model.changed",
+  "search.changed",
+  "share.changed",
+  "slots.changed",
+  "template.changed",
+  "upload.changed",
+];
 
 /** Whether an event that has just come belongs into the list. */
 export function fits(event: ServerEvent, filter: Filter): boolean {

@@ -18,6 +18,7 @@ import { SlotStrip } from "./SlotStrip";
 const words = text.job;
 const SHOWN = 6;
 const LINES = 8;
+/** What a job prints is no event. */
 const LINES_MS = 3000;
 
 /** How many slots it had and has, why, and what can be changed while it runs. */

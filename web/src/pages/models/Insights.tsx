@@ -19,7 +19,7 @@ export function Insights({ training, live }: { training: Training; live: boolean
   const insights = useGet(
     "/v1/models/{name}/trainings/{training}/insights",
     { params },
-    { refetchInterval: live ? 5000 : false, retry: false },
+    { refetchInterval: live ? 5000 : false, retry: false }, // made of metrics, which are no events
   );
   const hints = insights.data?.hints ?? [];
   if (hints.length === 0) return null;

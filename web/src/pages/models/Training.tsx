@@ -41,7 +41,7 @@ export default function TrainingPage() {
   const training = useGet(
     "/v1/models/{name}/trainings/{training}",
     { params },
-    { refetchInterval: live ? 2000 : false },
+    { refetchInterval: live ? 2000 : false }, // how far it is within an epoch, no event tells
   );
   const goesOn = training.data === undefined || isLive(training.data.state);
   if (goesOn !== live) setLive(goesOn);

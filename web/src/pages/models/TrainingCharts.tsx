@@ -25,6 +25,7 @@ export function TrainingCharts({ training, live }: { training: Training; live: b
   const chart = useGet(
     "/v1/jobs/{job_id}/chart",
     { params: { path: { job_id: training.job_id }, query: { max_buckets: 500 } } },
+    // metrics are no events: there are too many
     { enabled, refetchInterval: live ? 3000 : false, keepPrevious: true, retry: false },
   );
   if (!enabled) return <Text c="dimmed">{words.noMetrics}</Text>;

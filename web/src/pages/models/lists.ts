@@ -66,7 +66,6 @@ export function useTrainings(model: string | null): UseQueryResult<readonly Trai
             const page = await call("get", "/v1/models/{name}/trainings", { params }, signal);
             return { rows: page.trainings, next: page.next };
           }).then((all) => [...all].sort((one, other) => other.created_at - one.created_at)),
-    refetchInterval: ({ state }) => (state.data?.some(({ state: of }) => isLive(of)) ? 4000 : false),
   });
 }
 

@@ -17,7 +17,6 @@ import { useBestTrials } from "./trials";
 import { viewOf } from "./view";
 
 const words = text.searches.overview;
-const REFRESH_MS = 3_000;
 const NUM_DECISIONS = 50;
 
 /** The best so far, the slots that went where it gets better, and why. */
@@ -65,12 +64,7 @@ function Best({ search }: { search: SearchView }) {
 }
 
 function Why({ search }: { search: SearchView }) {
-  const running = search.state === "running";
-  const why = useGet(
-    "/v1/searches/{name}/why",
-    { params: { path: { name: search.name } } },
-    { refetchInterval: running ? REFRESH_MS : false },
-  );
+  const why = useGet("/v1/searches/{name}/why", { params: { path: { name: search.name } } });
   return (
     <Panel title={words.why} aside={why.data && <span className="dim">{counted(why.data.num_slots, "slot")}</span>}>
       <Answer query={why}>

@@ -70,6 +70,7 @@ function Importances({ search }: { search: SearchView }) {
   const importances = useGet(
     "/v1/searches/{name}/importances",
     { params: { path: { name: search.name } } },
+    // a fit over all trials: dear, so every change of a search asks for it no more often than this
     { refetchInterval: search.state === "running" ? 15_000 : false, enabled: completed > 0, retry: false },
   );
   return (

@@ -38,13 +38,12 @@ import { Trials } from "./Trials";
 import { useSearchPatch } from "./useSearchPatch";
 
 const words = text.searches;
-const REFRESH_MS = 2_000;
 const TABS = ["overview", "trials", "plots"] as const;
 
 /** A search: the best so far, how long it takes, and why it does what it does. */
 export default function Search() {
   const { name = "", tab } = useParams();
-  const search = useGet("/v1/searches/{name}", { params: { path: { name } } }, { refetchInterval: REFRESH_MS });
+  const search = useGet("/v1/searches/{name}", { params: { path: { name } } });
   return (
     <Page
       title={name}
@@ -88,7 +87,7 @@ function Head({ search }: { search: SearchView }) {
   const front = useGet(
     "/v1/searches/{name}/best",
     { params: { path: { name: search.name }, query: { limit: 1000 } } },
-    { enabled: several, refetchInterval: search.state === "running" ? REFRESH_MS : false },
+    { enabled: several },
   );
   return (
     <Figures

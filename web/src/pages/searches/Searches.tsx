@@ -14,7 +14,6 @@ import { Status } from "./Status";
 import { objectiveText, type SearchView } from "./shown";
 
 const words = text.searches;
-const REFRESH_MS = 3_000;
 
 const COLUMNS: readonly Column<SearchView>[] = [
   {
@@ -71,7 +70,7 @@ const COLUMNS: readonly Column<SearchView>[] = [
 /** All searches: how far, and the best so far. */
 export default function Searches() {
   const mayBegin = useMay("jobs:write");
-  const list = useGet("/v1/searches", { params: { query: { limit: 1000 } } }, { refetchInterval: REFRESH_MS });
+  const list = useGet("/v1/searches", { params: { query: { limit: 1000 } } });
   const begin = mayBegin && (
     <Button component={Link} to="/searches/new" leftSection={<IconPlus size={16} />}>
       {words.actions.new}

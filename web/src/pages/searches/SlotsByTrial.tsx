@@ -11,6 +11,7 @@ import type { SearchView } from "./shown";
 import { stacked } from "./stack";
 
 const words = text.searches.overview;
+/** Its edge is the present, of which no event tells. */
 const REFRESH_MS = 3_000;
 const TOP = 50;
 

@@ -17,6 +17,7 @@ const words = text.usage;
 type Sum = Schemas["UsageSum"];
 type By = Schemas["UsageSummary"]["by"];
 const KEYS: readonly By[] = ["user", "queue", "job"];
+/** Slot-hours grow with time, of which no event tells. */
 const OFTEN_MS = 15_000;
 
 /** What was used, by whom: slot-hours of a time that one chooses. */

@@ -33,6 +33,15 @@ const kinds: Record<Schemas["EventKind"], string> = {
   "slots.changed": "slots changed",
   "queue.changed": "queue changed",
   "machine.changed": "machine changed",
+  "algorithm.changed": "algorithm changed",
+  "dataset.changed": "data set changed",
+  "endpoint.changed": "endpoint changed",
+  "environment.changed": "environment changed",
+  "model.changed": "model changed",
+  "search.changed": "search changed",
+  "share.changed": "share changed",
+  "template.changed": "template changed",
+  "upload.changed": "upload changed",
   warning: "warning",
 };
 

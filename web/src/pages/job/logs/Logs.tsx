@@ -16,6 +16,7 @@ import { LogLines } from "./LogLines";
 import { useLog } from "./useLog";
 
 const words = text.job.logs;
+/** Files that grow are no events. */
 const FILES_MS = 5000;
 const NEWEST = "";
 

@@ -14,6 +14,7 @@ import classes from "./Metrics.module.css";
 const words = text.job.metrics;
 const AXES: readonly Axis[] = ["step", "time", "epoch"];
 const FIRST = 12;
+/** Metrics are no events: there are too many. */
 const NAMES_MS = 5000;
 
 interface Props {

@@ -9,6 +9,7 @@ import { type Axis, aligned, type Bucket, curveOf, type Scale, smoothed, stepsBe
 import classes from "./Metrics.module.css";
 
 const words = text.job.metrics;
+/** Metrics are no events: there are too many. */
 const WHILE_RUNNING_MS = 2000;
 const WIDTH_STEP = 100;
 const HEIGHT = 200;
