@@ -37,7 +37,7 @@ def test_a_machine_shows_its_slots_and_is_drained_by_those_who_run_the_pool(serv
 
 def test_a_machine_that_is_not_here_can_be_returned(server: Served) -> None:
     server.store.registry.add(MachineDrain(name="away", owner="ada", at=1.0), at=1.0)
-    server.control.inquiries.machines.load()
+    server.control.inquiries.machines.out_of_use.load()
     away = server.http.get("/machines/away").json()
     assert (away["state"], away["slots"], away["drained_by"]) == ("drained", [], "ada")
     assert server.http.patch("/machines/away", json={"drained": False}).json()["state"] == "in use"
