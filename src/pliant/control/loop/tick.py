@@ -127,7 +127,12 @@ class Control:
         self._planner = Planner(self._ledger, cluster, policy, preparations, self.queues, self.standing, out_of_use)
         self.previews = Previews(self._ledger, cluster, self.requests, self.queues, acceptance, policy, out_of_use)
         self.measures = Measures(
-            ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
+            ledger=self._ledger,
+            cluster=cluster,
+            kinds=kinds,
+            queues=self.queues,
+            out_of_use=out_of_use,
+            tick_age_s=self.tick_age_s,
         )
         self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._ledger.capacity.span)
         self.started_at = self._ticked_at = clock.now()
