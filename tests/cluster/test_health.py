@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from pliant.cluster.agent.messages import Alive, FromAgent, NodeFound, ToAgent, UpToDate
+from pliant.cluster.agent.messages import Alive, FromAgent, Measured, NodeFound, ToAgent, UpToDate
 from pliant.cluster.local import LocalCluster
 from pliant.core.job import NodeId
+from pliant.core.machine import MachineFacts, MeasuredMachine
 from pliant.core.plan import NodeView
 
 
@@ -54,3 +55,13 @@ def test_an_agent_that_is_gone_is_trouble(agent: PlayedAgent) -> None:
     cluster = LocalCluster(agent, monotonic=lambda: agent.now)
     agent.deliver(None)
     assert cluster.trouble() == "the agent of its node has ended"
+
+
+def test_facts_of_the_machine_are_the_newest_and_grow_old(agent: PlayedAgent) -> None:
+    cluster = LocalCluster(agent, monotonic=lambda: agent.now)
+    assert cluster.measured() == {}
+    agent.deliver(Measured(facts=MachineFacts(load=1.0)))
+    agent.now += 4
+    agent.deliver(Measured(facts=MachineFacts(load=2.0)))
+    agent.now += 5
+    assert cluster.measured() == {"here": MeasuredMachine(facts=MachineFacts(load=2.0), age_s=5.0)}

@@ -42,6 +42,18 @@ def test_a_host_tells_what_resource_groups_choose_it_by(tmp_path: Path, bring_up
     assert (dict(node.labels), node.num_gpus, node.num_cpus) == ({"kind": "gpu"}, 0, len(os.sched_getaffinity(0)))
 
 
+def test_the_agent_tells_how_its_machine_is(stage: Stage) -> None:
+    until(lambda: bool(stage.cluster.measured()), "the machine was read once")
+
+    facts = stage.cluster.measured()[stage.node_id].facts
+    assert facts.memory_bytes is not None
+    assert facts.memory_used_bytes is not None
+    assert 0 < facts.memory_used_bytes < facts.memory_bytes
+    assert facts.load is not None
+    assert facts.booted_at is not None
+    assert facts.devices == ()
+
+
 def test_exits_are_seen_within_100_ms(stage: Stage) -> None:
     seen: dict[TaskId, float] = {}
     stage.cluster.watch(lambda ended: seen.update({ended.task_id: time.monotonic()}))

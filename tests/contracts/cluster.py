@@ -66,6 +66,9 @@ class ClusterContract:
         assert [(node.id, node.slots) for node in seen.nodes] == [(stage.node_id, tuple(range(NUM_SLOTS)))]
         assert seen.tasks == ()
 
+    def test_machines_tell_of_themselves_only_while_they_are_there(self, stage: Stage) -> None:
+        assert set(stage.cluster.measured()) <= {stage.node_id}
+
     def test_a_started_task_is_observed_at_once_and_gets_a_pid(self, stage: Stage) -> None:
         task_id = _start(stage, "job-1.1", (1, 3))
 

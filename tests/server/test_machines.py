@@ -1,5 +1,6 @@
 """Machines by REST and by command: who sits where, and who may drain one."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -37,7 +38,7 @@ def test_a_machine_shows_its_slots_and_is_drained_by_those_who_run_the_pool(serv
 
 def test_a_machine_that_is_not_here_can_be_returned(server: Served) -> None:
     server.store.registry.add(MachineDrain(name="away", owner="ada", at=1.0), at=1.0)
-    server.control.inquiries.machines.load()
+    server.control.inquiries.machines.out_of_use.load()
     away = server.http.get("/machines/away").json()
     assert (away["state"], away["slots"], away["drained_by"]) == ("drained", [], "ada")
     assert server.http.patch("/machines/away", json={"drained": False}).json()["state"] == "in use"
@@ -59,6 +60,64 @@ def run(server: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def test_the_command_lists_drains_and_returns(run: Callable[..., str]) -> None:
-    assert run("machines").splitlines()[1].split()[:6] == ["local", "in", "use", "1", "4", "0"]
+    assert run("machines").splitlines()[1].split()[:7] == ["local", "in", "use", "1", "4", "0", "CPUs"]
     assert "draining" in run("machines", "drain", "local")
     assert "in use" in run("machines", "return", "local")
+
+
+def test_slots_are_excluded_by_those_who_run_the_pool_and_everybody_sees_why(server: Served) -> None:
+    with server.client_of("ann") as ann, server.client_of("op", Role.OPERATOR) as operator:
+        asked = {"slots": [3], "because": "ECC errors"}
+        for path, body in (("exclude", asked), ("include", {"slots": [3]})):
+            assert ann.post(f"/machines/local/{path}", json=body).status_code == 403
+            assert operator.post(f"/machines/other/{path}", json=body).status_code == 404
+        machine = operator.post("/machines/local/exclude", json=asked).json()
+        assert (machine["state"], machine["num_excluded"]) == ("in use", 1)
+        (slot,) = (slot for slot in ann.get("/machines/local").json()["slots"] if slot["excluded"])
+        assert (slot["slot"], slot["excluded"]["by"], slot["excluded"]["because"]) == (3, "op", "ECC errors")
+        assert operator.get("/overview").json()["num_slots"] == 3
+        assert operator.get("/queues").json()["queues"][0]["num_slots"] == 3
+        assert operator.post("/machines/local/include", json={"slots": [3]}).json()["num_excluded"] == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"because": ""},
+        {"because": "x" * 201},
+        {"because": "two\nlines"},
+        {"because": "turned \u202e round"},
+        {"because": "ECC errors", "slots": []},
+        {"because": "ECC errors", "slots": [-1]},
+        {"because": "ECC errors", "slots": [4]},
+        {"because": "ECC errors", "slots": ["3"]},
+        {"because": "ECC errors", "slots": list(range(5000))},
+    ],
+)
+def test_what_says_no_reason_or_no_slot_excludes_nothing(server: Served, body: dict[str, object]) -> None:
+    assert server.http.post("/machines/local/exclude", json=body).status_code == 422
+    assert server.http.get("/machines/local").json()["num_excluded"] == 0
+
+
+def test_the_command_excludes_and_includes_slots_and_shows_them(run: Callable[..., str]) -> None:
+    shown = run("machines", "exclude", "local", "--slots", "0,2-3", "--because", "ECC errors")
+    assert shown.splitlines()[1].split()[:5] == ["local", "in", "use", "1", "1"]
+    assert "slot 3 of local was excluded by admin, " in shown
+    assert shown.count("ECC errors") == 3
+    rows = [line.split() for line in run("machines", "show", "local").splitlines()[3:]]
+    assert [row[0] for row in rows if "ECC" in row] == ["0", "2", "3"]
+    assert json.loads(run("machines", "include", "local", "--slots", "2", "--json"))["num_excluded"] == 2
+    assert run("machines", "include", "local").count("ECC errors") == 0
+    assert json.loads(run("machines", "exclude", "local", "--because", "its fan", "--json"))["state"] == "excluded"
+    assert run("machines").count("local was excluded by admin") == 1
+    run("machines", "include", "local")
+
+
+@pytest.mark.parametrize("slots", ["", "one", "3-1", "-1", "1,", "9999", "0-99999999"])
+def test_the_command_says_what_names_no_slots(
+    run: Callable[..., str], capsys: pytest.CaptureFixture[str], slots: str
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["machines", "exclude", "local", f"--slots={slots}", "--because", "ECC errors"])
+    assert "names no slots; give numbers such as 3 or 0,4-7" in capsys.readouterr().err

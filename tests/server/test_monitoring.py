@@ -14,7 +14,8 @@ from tests.server.test_endpoints import deploy
 from pliant.control.loop.measures import JobMeasures, VersionMeasures
 from pliant.core.access import Permission, Role
 from pliant.core.histogram import BATCH_BOUNDS, LATENCY_BOUNDS_S, BucketCounts, Histogram
-from pliant.core.job import JobId
+from pliant.core.job import JobId, NodeId
+from pliant.core.machine import DeviceFacts, MachineFacts, MeasuredMachine
 from pliant.core.people import TokenSettings
 from pliant.core.serving import Load, LoadTotals, VersionLoad
 from pliant.server.monitoring.exposition import expose
@@ -192,3 +193,21 @@ def test_the_document_has_the_table_of_all_metrics() -> None:
     (table,) = re.findall(r"<!-- .*monitoring.table -->\n(.*?)\n<!-- -->", DOCUMENT.read_text(), re.DOTALL)
 
     assert table.splitlines() == [*rows()], "run: python -m pliant.server.monitoring.table"
+
+
+def test_a_scrape_shows_how_machines_and_their_gpus_are_unless_they_tell_no_more(server: Served) -> None:
+    gpu = DeviceFacts(slot=1, model='H"200', memory_bytes=144 << 30, memory_used_bytes=1 << 30, utilisation=0.5)
+    facts = MachineFacts(load=2.5, memory_bytes=8 << 30, memory_used_bytes=1 << 30, devices=(gpu,))
+    server.cluster.machines[NodeId("local")] = MeasuredMachine(facts=facts, age_s=5.0)
+    server.control.inquiries.machines.out_of_use.exclude("local", [3], "ECC errors", "bob")
+
+    found = scraped(get(server))
+    device = {"node": "local", "slot": "1", "model": 'H"200'}
+    assert found[key("pliant_node_load", node="local")] == 2.5
+    assert found[key("pliant_gpu_memory_used_bytes", **device)] == 1 << 30
+    assert found[key("pliant_gpu_busy_ratio", **device)] == 0.5
+    assert key("pliant_gpu_temperature_celsius", **device) not in found
+    assert found[key("pliant_slots", node="local", state="excluded")] == 1
+
+    server.cluster.machines[NodeId("local")] = MeasuredMachine(facts=facts, age_s=61.0)
+    assert key("pliant_node_load", node="local") not in scraped(get(server))

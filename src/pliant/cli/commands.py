@@ -105,7 +105,7 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
         ),
         "queues": CommandPlace("admin.queues:queues", "Queues: where jobs wait, and how they share."),
         "groups": CommandPlace("admin.queues:groups", "Resource groups: named sets of slots."),
-        "machines": CommandPlace("admin.machines:machines", "Machines: who sits where; drain one, return it."),
+        "machines": CommandPlace("admin.machines:machines", "Machines: who sits where; drain one, exclude slots."),
         "templates": CommandPlace("catalog.templates:app", "Code that models are made from."),
         "models": CommandPlace("catalog.models:app", "Templates with data, numbers and a training engine."),
     }

@@ -10,7 +10,7 @@ Knows no processes.
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, assert_never
 
 from pliant.cluster.agent.messages import (
@@ -22,6 +22,7 @@ from pliant.cluster.agent.messages import (
     Exited,
     FromAgent,
     Kill,
+    Measured,
     NodeFound,
     Noted,
     Observed,
@@ -40,6 +41,7 @@ from pliant.cluster.agent.orders import check, held_slots
 from pliant.cluster.channel import Channel
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, NodeId, TaskId
+from pliant.core.machine import MachineFacts, MeasuredMachine
 from pliant.core.plan import NodeView
 from pliant.core.ports import Address, LiveTask, Observation, StartOrder, TaskExit, TaskNote
 from pliant.isolation.users import refusal
@@ -69,6 +71,8 @@ class LocalCluster:
         self._lock = threading.Lock()
         self._up_to_date = threading.Event()
         self._node: NodeView | None = None
+        self._facts: tuple[MachineFacts, float] | None = None
+        """The newest, and when they came."""
         self._tasks: dict[TaskId, LiveTask] = {}
         self._spent: set[TaskId] = set()
         self._addresses: dict[Address, None] = {}
@@ -91,6 +95,13 @@ class LocalCluster:
     def observe(self) -> Observation:
         with self._lock:
             return Observation(nodes=(self._own_node(),), tasks=tuple(self._tasks.values()))
+
+    def measured(self) -> Mapping[NodeId, MeasuredMachine]:
+        with self._lock:
+            if self._facts is None:
+                return {}
+            facts, at = self._facts
+            return {self._own_node().id: MeasuredMachine(facts=facts, age_s=max(0.0, self._monotonic() - at))}
 
     def free_address(self, node_id: NodeId) -> Address:
         with self._lock:
@@ -203,7 +214,7 @@ class LocalCluster:
         if ended is not None:
             ended(error)
 
-    def _note(self, message: NodeFound | Observed | Spent | Readiness | Addresses | UpToDate | None) -> None:
+    def _note(self, message: NodeFound | Observed | Spent | Readiness | Addresses | Measured | UpToDate | None) -> None:
         """Take what changes the copy of the node."""
         with self._lock:
             match message:
@@ -218,6 +229,8 @@ class LocalCluster:
                         self._addresses.pop(address, None)
                     self._addresses.update(dict.fromkeys(message.added))
                     self._no_address = message.error
+                case Measured():
+                    self._facts = message.facts, self._monotonic()
                 case Readiness():
                     self._readiness = message
                 case UpToDate():

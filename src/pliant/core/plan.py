@@ -67,6 +67,8 @@ class Snapshot:
     workloads: tuple[Workload, ...]
     queues: tuple[QueueRules, ...] = ()
     """If there are none, every queue has all slots. A workload of a queue that is not listed gets nothing."""
+    excluded: Mapping[str, str] = field(default_factory=dict)
+    """By queue, what of its hosts people have excluded, in words; those slots are not among those of the nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, NodeId, 
 from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
 from pliant.core.lifecycle import JobState
 from pliant.core.link import ToTask
+from pliant.core.machine import MeasuredMachine
 from pliant.core.plan import NodeView
 from pliant.core.registry import Registry
 from pliant.core.slot import WHOLE_SLOT
@@ -150,6 +151,10 @@ class Cluster(Protocol):
     """
 
     def observe(self) -> Observation: ...
+
+    def measured(self) -> Mapping[NodeId, MeasuredMachine]:
+        """Return the newest facts of the machines; those that have told none yet are left out."""
+        ...
 
     def free_address(self, node_id: NodeId) -> Address:
         """Return where a process of this node can listen and others reach it: on a port that nobody listens on now.

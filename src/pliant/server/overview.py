@@ -100,9 +100,11 @@ def _speed(live: LiveJob) -> float:
 
 def _machines(context: Context, lives: Sequence[LiveJob]) -> Iterator[MachineBrief]:
     held = {(task.node_id, slot) for live in lives for task in live.running for slot in task.slots}
-    for node in context.control.queries.nodes():
-        num_used = sum((node.id, slot) in held for slot in node.slots)
-        yield MachineBrief(node_id=node.id, num_slots=len(node.slots), num_used=num_used)
+    nodes = context.control.queries.nodes()
+    excluded = context.control.inquiries.machines.out_of_use.excluded(nodes)
+    for node in nodes:
+        slots = {(node.id, slot) for slot in node.slots}
+        yield MachineBrief(node_id=node.id, num_slots=len(slots - (excluded - held)), num_used=len(slots & held))
 
 
 def _endpoints(context: Context, caller: Principal) -> EndpointsBrief | None:

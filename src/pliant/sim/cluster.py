@@ -5,12 +5,13 @@ inside a call of the port. Knows no jobs.
 """
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, NodeId, TaskId
+from pliant.core.machine import MeasuredMachine
 from pliant.core.plan import NodeView
 from pliant.core.ports import (
     MAX_STDERR_BYTES,
@@ -79,10 +80,15 @@ class SimCluster:
         self.shown: list[TaskId] = []
         self.sidecars: dict[TaskId, tuple[StartOrder, TaskId, Callable[[str], None]]] = {}
         """Those that live: what was ordered, beside which task, and whom to tell of the end."""
+        self.machines: dict[NodeId, MeasuredMachine] = {}
+        """What machines tell of themselves."""
         self.users: frozenset[str] = frozenset()
         """Of the operating system, that processes can run as."""
 
     # the port
+
+    def measured(self) -> Mapping[NodeId, MeasuredMachine]:
+        return {node_id: one for node_id, one in self.machines.items() if node_id in self._nodes}
 
     def observe(self) -> Observation:
         tasks = tuple(

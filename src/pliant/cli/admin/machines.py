@@ -1,47 +1,87 @@
-"""The commands `machines …`: who sits where; drain one, and return it."""
+"""The commands `machines …`: what each is and does, who sits where; drain and return it, exclude and include slots."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Final
 
 import typer
 
-from pliant.api.machines import MachinePage, MachineView
+from pliant.api.machines import MachineFactsView, MachinePage, MachineSlot, MachineView
 from pliant.cli import formatting
-from pliant.cli.options import JsonOption, name_argument
-from pliant.cli.screen import TableColumn, show_list
+from pliant.cli.options import JsonOption, name_argument, option
+from pliant.cli.screen import TableColumn, print_json, say, show, show_list, table
 from pliant.cli.session import open_client
+from pliant.core.errors import InvalidInput
+from pliant.core.machine import DeviceFacts
 
 machines = typer.Typer(
     name="machines",
-    help="Machines: who sits where; drain one, return it.",
+    help="Machines: who sits where; drain one, exclude slots.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
 
 MachineArgument = Annotated[str, name_argument("machine")]
-_COLUMNS = (
+SlotsOption = Annotated[
+    str | None, option("Slots, such as 3 or 0,4-7; left out: the whole machine.", "--slots", metavar="NUMBERS")
+]
+_MAX_SLOTS: Final = 4096
+_COLUMNS: Final = (
     TableColumn(title="MACHINE"),
     TableColumn(title="STATE"),
     TableColumn(title="TAKEN", right=True),
     TableColumn(title="SLOTS", right=True),
-    TableColumn(title="GPUS", right=True),
-    TableColumn(title="LABELS", cut=True),
+    TableColumn(title="HARDWARE", cut=True),
+    TableColumn(title="LOAD", right=True),
+    TableColumn(title="MEMORY", right=True),
+    TableColumn(title="GPU", right=True),
+    TableColumn(title="HOTTEST", right=True, optional=True),
+    TableColumn(title="LABELS", cut=True, optional=True),
     TableColumn(title="JOBS", cut=True),
+)
+_SLOT_COLUMNS: Final = (
+    TableColumn(title="SLOT", right=True),
+    TableColumn(title="DEVICE", cut=True),
+    TableColumn(title="MEMORY", right=True),
+    TableColumn(title="BUSY", right=True),
+    TableColumn(title="TEMPERATURE", right=True, optional=True),
+    TableColumn(title="JOB", cut=True),
+    TableColumn(title="EXCLUDED", wrap=True),
 )
 
 
 @machines.callback()
 def list_machines(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the machines: their slots, how many are taken, and the jobs there that you see."""
+    """List the machines: what they are and do, how many slots are taken, and the jobs there that you see."""
     if context.invoked_subcommand is not None:
         return
     with open_client(context) as client:
         found = client.machines.list()
     show_list(MachinePage(machines=found), _COLUMNS, map(_row, found), as_json=as_json)
+    if not as_json:
+        for sentence in (sentence for view in found for sentence in _exclusions(view)):
+            say(sentence)
+
+
+@machines.command("show")
+def show_machine(context: typer.Context, name: MachineArgument, as_json: JsonOption = False) -> None:
+    """Show a machine, slot by slot."""
+    with open_client(context) as client:
+        view = client.machines.get(name)
+    if as_json:
+        print_json(view)
+        return
+    show(table(_COLUMNS, [_row(view)]))
+    if view.facts is not None:
+        say(f"as it was {formatting.duration(view.facts.age_s)} ago")
+        if view.facts.trouble:
+            say(view.facts.trouble)
+    if view.slots:
+        show(table(_SLOT_COLUMNS, list(_slot_rows(view))))
 
 
 @machines.command("drain")
 def drain(context: typer.Context, name: MachineArgument, as_json: JsonOption = False) -> None:
-    """Let tasks leave a machine, and start none there.
+    """Let tasks leave a machine, and start none there, for maintenance.
 
     Elastic jobs leave at their next step boundary; fixed jobs stay until they end.
     """
@@ -56,8 +96,54 @@ def put_back(context: typer.Context, name: MachineArgument, as_json: JsonOption 
         _print(client.machines.put_back(name), as_json=as_json)
 
 
+@machines.command("exclude")
+def exclude(
+    context: typer.Context,
+    name: MachineArgument,
+    because: Annotated[str, option("Why, in one line; jobs that lack slots are told.", "--because")],
+    slots: SlotsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take slots, or a whole machine, out of use: a GPU that cannot be trusted.
+
+    Jobs leave them as they leave a machine that is drained; groups and queues count them no longer.
+    """
+    with open_client(context) as client:
+        _print(client.machines.exclude(name, because, _numbers(slots)), as_json=as_json)
+
+
+@machines.command("include")
+def include(
+    context: typer.Context, name: MachineArgument, slots: SlotsOption = None, as_json: JsonOption = False
+) -> None:
+    """Let tasks be started again on slots, or on all of a machine."""
+    with open_client(context) as client:
+        _print(client.machines.include(name, _numbers(slots)), as_json=as_json)
+
+
+def _numbers(text: str | None) -> tuple[int, ...] | None:
+    """Return the slots that `0,4-7` names; None if nothing is given.
+
+    Raises:
+        InvalidInput: it names none.
+    """
+    if text is None:
+        return None
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = (piece.strip() for piece in part.partition("-"))
+        ends = (first, last if dash else first)
+        if not all(end.isdecimal() and int(end) < _MAX_SLOTS for end in ends) or int(ends[0]) > int(ends[1]):
+            raise InvalidInput.at("--slots", f"{part.strip()!r:.40} names no slots; give numbers such as 3 or 0,4-7")
+        found |= set(range(int(ends[0]), int(ends[1]) + 1))
+    return tuple(sorted(found))
+
+
 def _print(view: MachineView, *, as_json: bool) -> None:
     show_list(view, _COLUMNS, [_row(view)], as_json=as_json)
+    if not as_json:
+        for sentence in _exclusions(view):
+            say(sentence)
 
 
 def _row(view: MachineView) -> list[str]:
@@ -66,8 +152,72 @@ def _row(view: MachineView) -> list[str]:
         view.name,
         view.state,
         str(view.num_taken),
-        str(len(view.slots)),
-        str(view.num_gpus),
+        str(len(view.slots) - view.num_excluded),
+        _hardware(view),
+        *_now(view.facts),
         ", ".join(f"{name}={value}" for name, value in view.labels.items()) or formatting.NOTHING,
         ", ".join(jobs) or formatting.NOTHING,
     ]
+
+
+def _hardware(view: MachineView) -> str:
+    """Return what a machine has: `8 × NVIDIA H200`, or its processors."""
+    devices = () if view.facts is None else view.facts.devices
+    models = dict.fromkeys(device.model for device in devices)
+    if models:
+        return ", ".join(f"{sum(device.model == model for device in devices)} × {model}" for model in models)
+    if view.num_gpus:
+        return formatting.count_of(view.num_gpus, "GPU")
+    return formatting.count_of(view.num_cpus, "CPU")
+
+
+def _now(facts: MachineFactsView | None) -> Iterator[str]:
+    """Yield load, memory, GPU and temperature."""
+    if facts is None:
+        yield from (formatting.NOTHING,) * 4
+        return
+    yield formatting.NOTHING if facts.load is None else f"{facts.load:.1f}"
+    yield _memory(facts.memory_used_bytes, facts.memory_bytes)
+    busy = [device.utilisation for device in facts.devices if device.utilisation is not None]
+    yield f"{100 * sum(busy) / len(busy):.0f}%" if busy else formatting.NOTHING
+    yield _celsius(max((one.temperature_c for one in facts.devices if one.temperature_c is not None), default=None))
+
+
+def _memory(used: int | None, total: int | None) -> str:
+    if used is None or total is None:
+        return formatting.NOTHING
+    return f"{formatting.size(used)} of {formatting.size(total)}"
+
+
+def _celsius(degrees: float | None) -> str:
+    return formatting.NOTHING if degrees is None else f"{degrees:.0f} °C"
+
+
+def _slot_rows(view: MachineView) -> Iterator[list[str]]:
+    devices = {} if view.facts is None else {device.slot: device for device in view.facts.devices}
+    for slot in view.slots:
+        device = devices.get(slot.slot, DeviceFacts(slot=slot.slot, model=formatting.NOTHING))
+        yield [
+            str(slot.slot),
+            device.model,
+            _memory(device.memory_used_bytes, device.memory_bytes),
+            formatting.NOTHING if device.utilisation is None else f"{100 * device.utilisation:.0f}%",
+            _celsius(device.temperature_c),
+            _holder(slot),
+            formatting.NOTHING if slot.excluded is None else f"{slot.excluded.because} ({slot.excluded.by})",
+        ]
+
+
+def _holder(slot: MachineSlot) -> str:
+    if slot.holders:
+        return ", ".join(f"{holder.job_id} {holder.job_name}" for holder in slot.holders)
+    return "somebody's" if slot.taken else formatting.NOTHING
+
+
+def _exclusions(view: MachineView) -> Iterator[str]:
+    """Yield what of a machine is excluded, by whom, since when and why."""
+    whole = view.excluded
+    found = {view.name: whole} if whole else {f"slot {one.slot} of {view.name}": one.excluded for one in view.slots}
+    for what, one in found.items():
+        if one is not None:
+            yield f"{what} was excluded by {one.by}, {formatting.date_time(one.at)}: {one.because}"

@@ -1,9 +1,11 @@
 """The routes of machines."""
 
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
-from pliant.api.machines import MachinePage, MachinePatch, MachineView
+from pliant.api.machines import ExcludeRequest, IncludeRequest, MachinePage, MachinePatch, MachineView
+from pliant.api.request import Request
 from pliant.client.http.connection import Connection, parse
 from pliant.client.http.lazy_adapter import LazyAdapter
 
@@ -34,8 +36,20 @@ class MachineClient:
         """Let tasks be started on one again."""
         return self._change(name, MachinePatch(drained=False))
 
+    def exclude(self, name: str, because: str, slots: Sequence[int] | None = None) -> MachineView:
+        """Take slots of one, or all of it, out of use until they are included again; say why."""
+        body = ExcludeRequest(slots=None if slots is None else tuple(slots), because=because)
+        return self._ask(f"{_path(name)}/exclude", body)
+
+    def include(self, name: str, slots: Sequence[int] | None = None) -> MachineView:
+        """Let tasks be started again on slots of one, or on all of it."""
+        return self._ask(f"{_path(name)}/include", IncludeRequest(slots=None if slots is None else tuple(slots)))
+
     def _change(self, name: str, patch: MachinePatch) -> MachineView:
         return parse(_MACHINE, self._connection.send("PATCH", _path(name), patch, None))
+
+    def _ask(self, path: str, body: Request) -> MachineView:
+        return parse(_MACHINE, self._connection.send("POST", path, body, None))
 
 
 def _path(name: str) -> str:

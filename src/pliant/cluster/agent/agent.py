@@ -49,6 +49,7 @@ from typing import Final, assert_never
 from pliant.cluster.agent.channel import AgentChannel
 from pliant.cluster.agent.devices import Devices, discover
 from pliant.cluster.agent.free_ports import FreePorts
+from pliant.cluster.agent.machine_watch import MachineReader, MachineWatch
 from pliant.cluster.agent.messages import (
     Acknowledge,
     Alive,
@@ -57,6 +58,7 @@ from pliant.cluster.agent.messages import (
     EndSidecar,
     FromAgent,
     Kill,
+    Measured,
     NodeFound,
     ResendExits,
     Retain,
@@ -123,6 +125,7 @@ class Agent:
             base_env={name: value for name, value in base_env.items() if not name.startswith("PLIANT_")},
             send=self._unsent.append,
         )
+        self._machine = MachineWatch(MachineReader(devices).read)
         self._update_ports()
         self._unsent.append(UpToDate())
         self._send()
@@ -154,6 +157,7 @@ class Agent:
         self._tasks.advance()
         self._update_ports()
         self._note_alive()
+        self._note_machine()
         self._send()
 
     def _wait_s(self) -> float:
@@ -220,6 +224,11 @@ class Agent:
         if now >= self._alive_at:
             self._alive_at = now + _ALIVE_EVERY_S
             self._unsent.append(Alive(zygote_silent_s=self._tasks.ask_zygote(now)))
+
+    def _note_machine(self) -> None:
+        """Say how the machine is, if that was read anew."""
+        if (facts := self._machine.newest()) is not None:
+            self._unsent.append(Measured(facts=facts))
 
     def _is_newest(self) -> bool:
         """Return whether no later agent has begun. If one has, the tasks and their records are that one's."""

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from pliant.cluster.json_lines import by_kind
 from pliant.core.job import JobId, TaskId
+from pliant.core.machine import MachineFacts
 from pliant.core.plan import NodeView
 from pliant.core.ports import Address, LiveTask, StartOrder, TaskExit, TaskNote
 
@@ -208,13 +209,23 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """How the machine is; sent every ten seconds, if nothing there hangs."""
+
+    facts: MachineFacts
+    kind: Literal["measured"] = "measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpToDate:
     """The account of the node is complete; what follows are changes."""
 
     kind: Literal["up-to-date"] = "up-to-date"
 
 
-FromAgent = NodeFound | Observed | Exited | Noted | SidecarEnded | Spent | Readiness | Addresses | Alive | UpToDate
+FromAgent = (
+    NodeFound | Observed | Exited | Noted | SidecarEnded | Spent | Readiness | Addresses | Alive | Measured | UpToDate
+)
 
 TO_AGENT: Final[Mapping[str, type[ToAgent]]] = by_kind(
     (
@@ -232,5 +243,5 @@ TO_AGENT: Final[Mapping[str, type[ToAgent]]] = by_kind(
     )
 )
 FROM_AGENT: Final[Mapping[str, type[FromAgent]]] = by_kind(
-    (NodeFound, Observed, Exited, Noted, SidecarEnded, Spent, Readiness, Addresses, Alive, UpToDate)
+    (NodeFound, Observed, Exited, Noted, SidecarEnded, Spent, Readiness, Addresses, Alive, Measured, UpToDate)
 )

@@ -12,14 +12,18 @@ from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob
 from pliant.control.kinds.endpoint.job import EndpointJob
+from pliant.control.requests.out_of_use import OutOfUse
 from pliant.control.requests.queues import Queues
 from pliant.core.event import EventKind
 from pliant.core.histogram import Histogram
 from pliant.core.job import JobId, NodeId
 from pliant.core.lifecycle import JobState, TaskState
+from pliant.core.machine import MachineFacts
 from pliant.core.ports import Cluster
 from pliant.core.serving import VersionLoad
 
+OLD_FACTS_S = 60.0
+"""Older facts of a machine are no measure of how it is now."""
 LIVE_STATES = tuple(state for state in JobState if state not in ENDED)
 
 
@@ -64,8 +68,10 @@ class VersionMeasures:
 class PoolMeasures:
     """All that is measured, at one instant."""
 
-    slots: Mapping[NodeId, tuple[int, int]]
-    """Of each node: slots that are held, and all."""
+    slots: Mapping[NodeId, tuple[int, int, int]]
+    """Of each node: slots that are held, excluded and held by nobody, and all."""
+    machines: Mapping[NodeId, MachineFacts]
+    """What machines told of themselves in the last minute."""
     jobs: Mapping[tuple[JobState, str, str], int]
     """Jobs that have not ended, by state, kind and queue; each combination of what there is."""
     queues: Mapping[str, QueueMeasures]
@@ -86,12 +92,20 @@ class Measures:
     """Takes the measures. Safe to call from any thread."""
 
     def __init__(
-        self, *, ledger: Ledger, cluster: Cluster, kinds: Kinds, queues: Queues, tick_age_s: Callable[[], float]
+        self,
+        *,
+        ledger: Ledger,
+        cluster: Cluster,
+        kinds: Kinds,
+        queues: Queues,
+        out_of_use: OutOfUse,
+        tick_age_s: Callable[[], float],
     ) -> None:
         self._ledger = ledger
         self._cluster = cluster
         self._kinds = kinds
         self._queues = queues
+        self._out_of_use = out_of_use
         self._tick_age_s = tick_age_s
 
     def take(self) -> PoolMeasures:
@@ -99,14 +113,19 @@ class Measures:
         with self._ledger.lock:
             lives = tuple(self._ledger.jobs().values())
             counts = self._ledger.counts
-            held = Counter(node_id for node_id, _ in _held_slots(lives))
+            nodes, taken = self._cluster.observe().nodes, _held_slots(lives)
+            held = Counter(node_id for node_id, _ in taken)
+            excluded = Counter(node_id for node_id, _ in self._out_of_use.excluded(nodes) - taken)
             by_queue: dict[str, list[LiveJob]] = defaultdict(list)
             for live in lives:
                 by_queue[live.job.queue].append(live)
             names = {kept.noun.name for kept in self._queues.queues()} | by_queue.keys()
             by_state = Counter((live.job.state, self._kinds.of(live.job).name, live.job.queue) for live in lives)
             return PoolMeasures(
-                slots={node.id: (held[node.id], len(node.slots)) for node in self._cluster.observe().nodes},
+                slots={node.id: (held[node.id], excluded[node.id], len(node.slots)) for node in nodes},
+                machines={
+                    node_id: one.facts for node_id, one in self._cluster.measured().items() if one.age_s < OLD_FACTS_S
+                },
                 jobs={
                     (state, kind, queue): by_state[state, kind, queue]
                     for state in LIVE_STATES

@@ -3,8 +3,8 @@
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.loop.arrays import held_back, note_held
 from pliant.control.loop.gate import PreparationCheck
-from pliant.control.loop.scheduling import apply_plan, observe, snapshot
-from pliant.control.requests.machines import Machines
+from pliant.control.loop.scheduling import apply_plan, observe, seen_by_scheduler
+from pliant.control.requests.out_of_use import OutOfUse
 from pliant.control.requests.queues import Queues
 from pliant.control.requests.standing import JobStanding
 from pliant.core.plan import NodeView, Policy
@@ -23,7 +23,7 @@ class Planner:
         preparations: PreparationCheck,
         queues: Queues,
         standing: JobStanding,
-        machines: Machines,
+        out_of_use: OutOfUse,
     ) -> None:
         self.wake_at: float | None = None
         """When the decision may change though nothing happens."""
@@ -34,7 +34,7 @@ class Planner:
         self._preparations = preparations
         self._queues = queues
         self._standing = standing
-        self._machines = machines
+        self._out_of_use = out_of_use
         self._nodes: tuple[NodeView, ...] = ()
 
     def plan(self, now: float) -> None:
@@ -47,10 +47,9 @@ class Planner:
         due = self.wake_at is not None and self.wake_at <= now
         if not (self._ledger.dirty or due or observed.nodes != self._nodes):
             return
-        queues = self._queues.views(observed.nodes)
         jobs = tuple(self._ledger.jobs().values())
         held = held_back(jobs)
-        seen = snapshot(jobs, self._kinds, observed, queues, held, self._machines.drained)
+        seen = seen_by_scheduler(jobs, self._kinds, observed, held, self._queues.views, self._out_of_use)
         with self._ledger.counts.timed(self._ledger.counts.plans_s):
             decision = plan(seen, self._policy, now)
         self._queues.deserved = decision.deserved

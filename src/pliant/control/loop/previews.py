@@ -8,6 +8,7 @@ preview says 3 and 5; the decision that follows the change says the same, unless
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from pliant.api.job_rows import WaitingView
@@ -26,11 +27,11 @@ from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob
 from pliant.control.loop.arrays import held_back
-from pliant.control.loop.scheduling import snapshot
+from pliant.control.loop.scheduling import seen_by_scheduler
 from pliant.control.requests import changes
 from pliant.control.requests.acceptance import Acceptance
 from pliant.control.requests.jobs import JobRequests
-from pliant.control.requests.machines import Machines
+from pliant.control.requests.out_of_use import OutOfUse
 from pliant.control.requests.queues import Queues
 from pliant.control.requests.standing import target_slots
 from pliant.core.access import VisibleJobs
@@ -75,7 +76,7 @@ class Previews:
         queues: Queues,
         acceptance: Acceptance,
         policy: Policy,
-        machines: Machines,
+        out_of_use: OutOfUse,
     ) -> None:
         self._ledger = ledger
         self._cluster = cluster
@@ -83,7 +84,7 @@ class Previews:
         self._queues = queues
         self._acceptance = acceptance
         self._policy = policy
-        self._machines = machines
+        self._out_of_use = out_of_use
 
     def change(self, job_id: str, patch: JobPatch, visible: VisibleJobs | None = None) -> SharePreview:
         """Return what would come of a change of a job.
@@ -164,8 +165,8 @@ class Previews:
         observed = self._cluster.observe()
         lives = draft.jobs()
         held = held_back(lives)
-        queues = self._queues.views(observed.nodes, instead)
-        seen = snapshot(lives, self._ledger.kinds, observed, queues, held, self._machines.drained)
+        views = partial(self._queues.views, instead=instead)
+        seen = seen_by_scheduler(lives, self._ledger.kinds, observed, held, views, self._out_of_use)
         return _Look(at=draft.now, lives=lives, seen=seen, held=held, deserved=self._queues.deserved)
 
     # What it would decide

@@ -1,12 +1,13 @@
-"""Between the scheduler and the jobs: what it sees (`snapshot`), and its plan carried into a draft (`apply_plan`).
+"""Between the scheduler and the jobs: what it sees (`seen_by_scheduler`), its plan in a draft (`apply_plan`).
 
 What a job wants and how its tasks start is decided by its kind. Example: an elastic job with bounds 1..4 is granted 4
 tasks and has slots for all of them; as long as no generation of it has trained it starts one, and the other three slots
 stay granted to it. A fixed job of 4 starts when it has slots for all 4, and not before.
 """
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from pliant.control.jobs.draft import Draft, StartTask
 from pliant.control.jobs.kind import Kinds, TaskStart
@@ -17,6 +18,7 @@ from pliant.core.confinement import RunAs
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobEvent, JobState, TaskState
+from pliant.core.machine import join_exclusions
 from pliant.core.plan import Grant, NodeView, Plan, QueueRules, Snapshot
 from pliant.core.ports import Observation
 
@@ -29,19 +31,29 @@ def observe(draft: Draft, kinds: Kinds, observed: Observation) -> None:
             kinds.of(live.job).observe(draft, live, pids)
 
 
-def snapshot(
+class ClosedSlots(Protocol):
+    """What is out of use; see `control.requests.out_of_use`."""
+
+    def closed(self, nodes: Sequence[NodeView]) -> frozenset[tuple[NodeId, int]]: ...
+
+    def usable(self, nodes: Sequence[NodeView], but: Collection[tuple[NodeId, int]] = ()) -> Sequence[NodeView]: ...
+
+    def words(self, nodes: Iterable[NodeView]) -> Mapping[NodeId, str]: ...
+
+
+def seen_by_scheduler(
     jobs: Sequence[LiveJob],
     kinds: Kinds,
     observed: Observation,
-    queues: tuple[QueueRules, ...] = (),
-    held: Container[JobId] = (),
-    drained: Container[NodeId] = (),
+    held: Container[JobId],
+    views: Callable[[Sequence[NodeView]], tuple[QueueRules, ...]],
+    out_of_use: ClosedSlots,
 ) -> Snapshot:
     """Return what the scheduler shall see.
 
     A job that waits for others, that is on hold, whose environment is not ready, or that is `held` back by the limit of
     its array, wants nothing: it claims no slot, and nothing of what its queue is entitled to. Slots held by a process
-    that belongs to no job are left out: nobody can have them. Of a machine that is `drained` only those are shown that
+    that belongs to no job are left out: nobody can have them. Of slots that are out of use only those are shown that
     jobs hold which cannot be paused: everybody else has to leave.
     """
     known = {task.id for live in jobs for task in live.running}
@@ -49,8 +61,28 @@ def snapshot(
     shown = [live for live in jobs if (live.wants_slots and live.id not in held) or live.running]
     workloads = tuple(kinds.of(live.job).view(live) for live in shown)
     stay = {(task.node_id, slot) for one in workloads if one.pinned for task in one.tasks for slot in task.slots}
-    closed = {(node.id, slot) for node in observed.nodes if node.id in drained for slot in node.slots} - stay
-    return Snapshot(nodes=_without(observed.nodes, strange | closed), workloads=workloads, queues=queues)
+    queues = views(out_of_use.usable(observed.nodes, but=stay))
+    return Snapshot(
+        nodes=_without(observed.nodes, strange | (out_of_use.closed(observed.nodes) - stay)),
+        workloads=workloads,
+        queues=queues,
+        excluded=_excluded(queues, views(observed.nodes), out_of_use.words(observed.nodes)),
+    )
+
+
+def _excluded(
+    queues: Iterable[QueueRules], whole: Iterable[QueueRules], words: Mapping[NodeId, str]
+) -> Mapping[str, str]:
+    """Return, by queue, what of its hosts is excluded, if it has fewer slots for that than it would have."""
+    if not words:
+        return {}
+    found = {}
+    for now, otherwise in zip(queues, whole, strict=True):
+        every, left = otherwise.slots, now.slots or {}
+        lost = [said for host, said in words.items() if every is None or left.get(host, 0) < every.get(host, 0)]
+        if lost:
+            found[now.name] = join_exclusions(lost)
+    return found
 
 
 def _without(nodes: Iterable[NodeView], held: set[tuple[NodeId, int]]) -> tuple[NodeView, ...]:

@@ -42,6 +42,7 @@ from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.ending import EndRequests
 from pliant.control.requests.inquiries import inquiries_of
 from pliant.control.requests.jobs import JobRequests
+from pliant.control.requests.out_of_use import OutOfUse
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
 from pliant.control.requests.sidecars import SidecarRequests
@@ -95,7 +96,10 @@ class Control:
         self._ledger = Ledger(
             store=store, cluster=cluster, links=links, clock=clock, settings=settings, kinds=kinds, inbox=self._inbox
         )
-        self.queues = queues_of(store, cluster, clock, settings, self._ledger, inputs.user_of)
+        out_of_use = self._out_of_use = OutOfUse(
+            registry=store.registry, ledger=self._ledger, nodes=lambda: cluster.observe().nodes, now=clock.now
+        )
+        self.queues = queues_of(store, cluster, clock, settings, self._ledger, inputs.user_of, out_of_use)
         self.queries = Queries(
             store=store,
             cluster=cluster,
@@ -105,7 +109,7 @@ class Control:
             policy=self.queues.policy,
             kinds=kinds,
         )
-        self.inquiries = inquiries_of(store, clock, settings, self._ledger, self.queries)
+        self.inquiries = inquiries_of(store, cluster, clock, settings, self._ledger, self.queries, out_of_use)
         acceptance = Acceptance(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )
@@ -118,12 +122,17 @@ class Control:
         self.kernels = KernelRequests(self._ledger, settings)
         self.ending = EndRequests(self._ledger, cluster)
         self.standing = JobStanding(store=store, find=self._ledger.get, policy=settings.policy)
-        policy, machines = settings.policy, self.inquiries.machines
+        policy = settings.policy
         preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
-        self._planner = Planner(self._ledger, cluster, policy, preparations, self.queues, self.standing, machines)
-        self.previews = Previews(self._ledger, cluster, self.requests, self.queues, acceptance, policy, machines)
+        self._planner = Planner(self._ledger, cluster, policy, preparations, self.queues, self.standing, out_of_use)
+        self.previews = Previews(self._ledger, cluster, self.requests, self.queues, acceptance, policy, out_of_use)
         self.measures = Measures(
-            ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
+            ledger=self._ledger,
+            cluster=cluster,
+            kinds=kinds,
+            queues=self.queues,
+            out_of_use=out_of_use,
+            tick_age_s=self.tick_age_s,
         )
         self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._ledger.capacity.span)
         self.started_at = self._ticked_at = clock.now()
@@ -192,7 +201,7 @@ class Control:
         """Take up what the store remembers and the cluster shows; call once, before the first tick."""
         with self._ledger.lock:
             self.queues.load()
-            self.inquiries.machines.load()
+            self._out_of_use.load()
             changes.clean(self.settings.home / "jobs")
             self._cluster.watch(self._inbox.put, self._inbox.put)
             loaded = load(self._store, self._kinds, now=self._clock.now(), timeouts=self.settings.timeouts)
@@ -200,7 +209,7 @@ class Control:
             missing = reconcile(draft := self._ledger.draft(), self._kinds, self._cluster.observe())
             self._deferred.expect(missing, self._clock.now() + self.settings.timeouts.messages_s)
             self._ledger.commit(draft)
-            self._ledger.capacity.note(self._clock.now(), self._cluster.observe().nodes)
+            self._note_capacity(self._clock.now())
 
     def run(self) -> None:
         """Tick until `close`, whenever something happened or is due, once a second at least."""
@@ -263,7 +272,10 @@ class Control:
             if not self._ledger.draining:
                 self._planner.plan(now)
             self._ticked_at = now
-            self._ledger.capacity.note(now, self._cluster.observe().nodes)
+            self._note_capacity(now)
+
+    def _note_capacity(self, now: float) -> None:
+        self._ledger.capacity.note(now, self._out_of_use.usable(self._cluster.observe().nodes))
 
     def _take_due(self, now: float) -> None:
         for ended in self._deferred.due(now):

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.requests.job_files import JobFileQueries
 from pliant.control.requests.machines import Machines
+from pliant.control.requests.out_of_use import OutOfUse
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.usage import UsageQueries
 from pliant.control.settings import ControlSettings
-from pliant.core.ports import Clock, Store
+from pliant.core.ports import Clock, Cluster, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +21,18 @@ class Inquiries:
     machines: Machines
 
 
-def inquiries_of(store: Store, clock: Clock, settings: ControlSettings, ledger: Ledger, queries: Queries) -> Inquiries:
+def inquiries_of(
+    store: Store,
+    cluster: Cluster,
+    clock: Clock,
+    settings: ControlSettings,
+    ledger: Ledger,
+    queries: Queries,
+    out_of_use: OutOfUse,
+) -> Inquiries:
     """Return those of a control room; nothing is loaded yet."""
     return Inquiries(
         files=JobFileQueries(store, settings),
         usage=UsageQueries(store, clock),
-        machines=Machines(registry=store.registry, ledger=ledger, queries=queries, now=clock.now),
+        machines=Machines(out_of_use=out_of_use, ledger=ledger, queries=queries, cluster=cluster, now=clock.now),
     )

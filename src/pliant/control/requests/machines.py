@@ -1,27 +1,20 @@
-"""Machines: which are drained, and what runs on each. Kept in the registry, and held in memory for the scheduler.
-
-The scheduler sees a drained machine as one without slots, but for those of jobs that cannot be paused without losing
-their work. So elastic jobs leave at their next step boundary, as they leave a slot that is gone; fixed jobs stay until
-they end; and nothing is started there. Example: on a machine with 4 slots an elastic job has 3 and a fixed one 1. It is
-drained: the scheduler sees 1 slot there, the fixed job's. The elastic job gives up its 3 and goes on elsewhere, or is
-paused. The fixed job ends, and the machine is empty.
-"""
+"""The machines as people see them: what each is and does, who holds its slots, and what of it is out of use."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from pliant.api.jobs import SlotView
-from pliant.api.machines import MachinePage, MachineSlot, MachineView, SlotHolder
+from pliant.api.machines import ExclusionView, MachineFactsView, MachinePage, MachineSlot, MachineView, SlotHolder
 from pliant.api.view import fill
 from pliant.control.jobs.ledger import Ledger
+from pliant.control.requests.out_of_use import OutOfUse
 from pliant.control.requests.queries import Queries
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound
-from pliant.core.event import EventKind
-from pliant.core.job import Job, JobId, NodeId, TaskId
-from pliant.core.machine import MachineDrain
+from pliant.core.job import Job, JobId, TaskId
+from pliant.core.machine import MachineState, MeasuredMachine, SlotExclusion
 from pliant.core.plan import NodeView
-from pliant.core.registry import Registry, iterate_nouns
+from pliant.core.ports import Cluster
 from pliant.policy.schedule.order import natural
 from pliant.policy.slot_chart import colours_of
 
@@ -29,36 +22,39 @@ from pliant.policy.slot_chart import colours_of
 class Machines:
     """All machines. Safe to call from any thread."""
 
-    def __init__(self, *, registry: Registry, ledger: Ledger, queries: Queries, now: Callable[[], float]) -> None:
-        self._registry = registry
+    def __init__(
+        self,
+        *,
+        out_of_use: OutOfUse,
+        ledger: Ledger,
+        queries: Queries,
+        cluster: Cluster,
+        now: Callable[[], float],
+    ) -> None:
+        self.out_of_use = out_of_use
         self._ledger = ledger
         self._queries = queries
+        self._cluster = cluster
         self._now = now
-        self._drained: dict[NodeId, MachineDrain] = {}
 
-    def load(self) -> None:
-        """Take up what the registry holds; call before the first decision."""
-        with self._ledger.lock:
-            self._drained = {NodeId(kept.noun.name): kept.noun for kept in iterate_nouns(self._registry, MachineDrain)}
-
-    @property
-    def drained(self) -> frozenset[NodeId]:
-        """The machines on which nothing is started."""
-        return frozenset(self._drained)
+    def usable(self) -> tuple[NodeView, ...]:
+        """Return the hosts that there are now with the slots that count: those that are not excluded."""
+        return self.out_of_use.usable(self._queries.nodes())
 
     def page(self, visible: VisibleJobs | None) -> MachinePage:
         """Return all machines, and who holds their slots as far as somebody sees that.
 
-        One that is drained and not here has no slots.
+        One that is out of use and not here has no slots.
         """
         pool = self._queries.cluster(visible)
         slots = self._with_holders(pool.slots)
-        drained = self._drained
-        away = [NodeView(id=node_id, slots=()) for node_id in drained.keys() - {node.id for node in pool.nodes}]
+        here = {node.id for node in pool.nodes}
+        away = [NodeView(id=node_id, slots=()) for node_id in self.out_of_use.machines() if node_id not in here]
         nodes = sorted((*pool.nodes, *away), key=lambda node: natural(node.id))
+        measured = self._cluster.measured()
         return MachinePage(
             machines=tuple(
-                _view(node, drained.get(node.id), tuple(slot for slot in slots if slot.node_id == node.id))
+                self._view(node, [slot for slot in slots if slot.node_id == node.id], measured.get(node.id))
                 for node in nodes
             )
         )
@@ -77,49 +73,70 @@ class Machines:
         return machine
 
     def set_drained(self, name: str, who: str, visible: VisibleJobs | None, *, drained: bool) -> MachineView:
-        """MachineDrain a machine or return it; see `drain` and `put_back`. Return how it is then.
+        """Drain a machine or return it; see `OutOfUse`. Return how it is then.
 
         Raises:
             NotFound: there is none of that name.
         """
+        change = self.out_of_use.drain if drained else self.out_of_use.put_back
+        return self._after(name, visible, lambda: change(name, who))
+
+    def exclude(
+        self, name: str, slots: Sequence[int] | None, because: str, who: str, visible: VisibleJobs | None
+    ) -> MachineView:
+        """Exclude slots of a machine, or all of it; see `OutOfUse`. Return how it is then.
+
+        Raises:
+            NotFound, InvalidInput: see there.
+        """
+        return self._after(name, visible, lambda: self.out_of_use.exclude(name, slots, because, who))
+
+    def include(self, name: str, slots: Sequence[int] | None, who: str, visible: VisibleJobs | None) -> MachineView:
+        """Include slots of a machine again, or all of it; see `OutOfUse`. Return how it is then.
+
+        Raises:
+            NotFound, Conflict: see there.
+        """
+        return self._after(name, visible, lambda: self.out_of_use.include(name, slots, who))
+
+    def _after(self, name: str, visible: VisibleJobs | None, change: Callable[[], None]) -> MachineView:
+        """Change a machine and return it; one that is not here, and now in use, as the last of it that there is."""
         before = self.get(name, visible)
-        (self.drain if drained else self.put_back)(name, who)
-        if drained or any(node.id == name for node in self._queries.nodes()):
+        change()
+        if name in self.out_of_use.machines():
             return self.get(name, visible)
-        return replace(before, state="in use", drained_by=None, drained_at=None)
+        return replace(before, state="in use", drained_by=None, drained_at=None, excluded=None)
 
-    def drain(self, name: str, who: str) -> None:
-        """Let tasks leave a machine, and start none there, until it is returned; one that is drained stays so.
+    def _view(self, node: NodeView, slots: Sequence[MachineSlot], measured: MeasuredMachine | None) -> MachineView:
+        drain = self.out_of_use.drains.get(node.id)
+        exclusions = {one.slot: _exclusion(one) for one in self.out_of_use.exclusions.get(node.id, ())}
+        whole = exclusions.get(None)
+        shown = tuple(replace(slot, excluded=exclusions.get(slot.slot, whole)) for slot in slots)
+        num_taken = sum(slot.taken for slot in slots)
+        state: MachineState = "in use" if whole is None else "excluded"
+        if drain is not None:
+            state = "draining" if num_taken else "drained"
+        return MachineView(
+            name=node.id,
+            state=state,
+            drained_by=None if drain is None else drain.owner,
+            drained_at=None if drain is None else drain.at,
+            excluded=whole,
+            labels=node.labels,
+            num_gpus=node.num_gpus,
+            num_cpus=node.num_cpus,
+            walls=node.walls,
+            missing_walls=node.missing_walls,
+            num_taken=num_taken,
+            num_excluded=sum(slot.excluded is not None for slot in shown),
+            facts=None if measured is None else self._facts(measured),
+            slots=shown,
+        )
 
-        Raises:
-            NotFound: there is none of that name.
-        """
-        with self._ledger.lock:
-            self.get(name, None)
-            if NodeId(name) not in self._drained:
-                drain = MachineDrain(name=name, owner=who, at=self._now())
-                self._registry.add(drain, at=drain.at)
-                self._drained = {**self._drained, NodeId(name): drain}
-                self._note_change(f"{name} was drained by {who}: nothing is started there any more", name, who)
-
-    def put_back(self, name: str, who: str) -> None:
-        """Let tasks be started on a machine again, also if it is not here now.
-
-        Raises:
-            NotFound: there is none of that name.
-        """
-        with self._ledger.lock:
-            self.get(name, None)
-            if NodeId(name) in self._drained:
-                self._registry.remove(MachineDrain, name)
-                self._drained = {node: drain for node, drain in self._drained.items() if node != name}
-                self._note_change(f"{name} was returned by {who}: tasks are started there again", name, who)
-
-    def _note_change(self, message: str, name: str, who: str) -> None:
-        draft = self._ledger.draft()
-        draft.say(EventKind.MACHINE_CHANGED, message, data={"name": name, "who": who})
-        self._ledger.dirty = True
-        self._ledger.commit(draft)
+    def _facts(self, measured: MeasuredMachine) -> MachineFactsView:
+        return fill(
+            MachineFactsView, measured.facts, measured_at=self._now() - measured.age_s, age_s=round(measured.age_s, 1)
+        )
 
     def _with_holders(self, slots: Iterable[SlotView]) -> Sequence[MachineSlot]:
         """Return slots with the jobs behind the tasks that they name."""
@@ -137,6 +154,7 @@ class Machines:
                     slot,
                     job_name=None if live is None else live.job.spec.name,
                     holders=tuple(_holder(job, queue_colours[job.queue]) for job in holders.values()),
+                    excluded=None,
                 )
             )
         return found
@@ -148,18 +166,5 @@ def _holder(job: Job, queue_colour: int) -> SlotHolder:
     )
 
 
-def _view(node: NodeView, drain: MachineDrain | None, slots: tuple[MachineSlot, ...]) -> MachineView:
-    num_taken = sum(slot.taken for slot in slots)
-    return MachineView(
-        name=node.id,
-        state="in use" if drain is None else "draining" if num_taken else "drained",
-        drained_by=None if drain is None else drain.owner,
-        drained_at=None if drain is None else drain.at,
-        labels=node.labels,
-        num_gpus=node.num_gpus,
-        num_cpus=node.num_cpus,
-        walls=node.walls,
-        missing_walls=node.missing_walls,
-        num_taken=num_taken,
-        slots=slots,
-    )
+def _exclusion(noun: SlotExclusion) -> ExclusionView:
+    return ExclusionView(by=noun.owner, at=noun.at, because=noun.because)

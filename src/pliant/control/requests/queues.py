@@ -11,6 +11,7 @@ from typing import TypeVar
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob
 from pliant.control.requests.changes import close_folders
+from pliant.control.requests.out_of_use import OutOfUse
 from pliant.control.settings import ControlSettings
 from pliant.core.confinement import RunAs
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem, Stale
@@ -57,7 +58,7 @@ class Queues:
         Args:
             registry: keeps what people have made.
             ledger: the memory of jobs, and the lock.
-            nodes: the hosts there are.
+            nodes: the hosts there are, with the slots that count.
             now: the time.
             policy: of the default queue, until somebody changes that.
             opening: lets processes of other users in.
@@ -365,12 +366,13 @@ def queues_of(
     settings: ControlSettings,
     ledger: Ledger,
     user_of: Callable[[str], RunAs | None],
+    out_of_use: OutOfUse,
 ) -> Queues:
     """Return the queues of a control room; nothing is loaded yet."""
     return Queues(
         registry=store.registry,
         ledger=ledger,
-        nodes=lambda: cluster.observe().nodes,
+        nodes=lambda: out_of_use.usable(cluster.observe().nodes),
         now=clock.now,
         policy=settings.policy.name,
         opening=Opening(

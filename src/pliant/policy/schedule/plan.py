@@ -30,6 +30,7 @@ plans to unchanged demand comes to rest.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -58,8 +59,20 @@ def plan(snapshot: Snapshot, policy: Policy, now: float) -> Plan:
         now: seconds, as all instants of the snapshot.
     """
     if has_parts(snapshot):
-        return plan_with_parts(snapshot, policy, now, lambda folded: _plan_whole(folded, policy, now))
-    return _plan_whole(snapshot, policy, now)
+        made = plan_with_parts(snapshot, policy, now, lambda folded: _plan_whole(folded, policy, now))
+    else:
+        made = _plan_whole(snapshot, policy, now)
+    return _say_excluded(made, snapshot) if snapshot.excluded else made
+
+
+def _say_excluded(made: Plan, snapshot: Snapshot) -> Plan:
+    """Add what is excluded to the sentences of those who could use more than they get."""
+    reasons = dict(made.reasons)
+    for workload in snapshot.workloads:
+        grant, words = made.grants.get(workload.id), snapshot.excluded.get(workload.queue)
+        if words and grant is not None and grant.num_tasks < workload.max_tasks and workload.id in reasons:
+            reasons[workload.id] += f"; {words}"
+    return replace(made, reasons=reasons)
 
 
 def _plan_whole(snapshot: Snapshot, policy: Policy, now: float) -> Plan:

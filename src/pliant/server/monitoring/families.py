@@ -11,6 +11,7 @@ from typing import Final, Literal
 from pliant import __version__
 from pliant.control.loop.measures import PoolMeasures, VersionMeasures
 from pliant.core.histogram import BATCH_BOUNDS, DURATION_BOUNDS_S, LATENCY_BOUNDS_S, Histogram
+from pliant.core.machine import DeviceFacts, MachineFacts
 from pliant.core.serving import LoadTotals, VersionLoad
 
 Labels = tuple[str, ...]
@@ -44,9 +45,29 @@ def _one(value: Callable[[Scene], float | Histogram]) -> Callable[[Scene], Itera
 
 
 def _slots(scene: Scene) -> Iterator[tuple[Labels, float]]:
-    for node, (held, every) in scene.pool.slots.items():
+    for node, (held, excluded, every) in scene.pool.slots.items():
         yield (node, "held"), held
-        yield (node, "free"), every - held
+        yield (node, "free"), every - held - excluded
+        yield (node, "excluded"), excluded
+
+
+def _of_machines(value: Callable[[MachineFacts], float | None]) -> Callable[[Scene], Iterator[tuple[Labels, float]]]:
+    def series(scene: Scene) -> Iterator[tuple[Labels, float]]:
+        for node, facts in scene.pool.machines.items():
+            if (found := value(facts)) is not None:
+                yield (node,), found
+
+    return series
+
+
+def _of_gpus(value: Callable[[DeviceFacts], float | None]) -> Callable[[Scene], Iterator[tuple[Labels, float]]]:
+    def series(scene: Scene) -> Iterator[tuple[Labels, float]]:
+        for node, facts in scene.pool.machines.items():
+            for device in facts.devices:
+                if (found := value(device)) is not None:
+                    yield (node, str(device.slot), device.model), found
+
+    return series
 
 
 def _by_key(
@@ -115,6 +136,7 @@ def _requests(scene: Scene) -> Iterator[tuple[Labels, float]]:
 
 _VERSION: Final = ("endpoint", "version")
 _JOB: Final = ("job", "kind", "queue", "owner")
+_GPU: Final = ("node", "slot", "model")
 
 FAMILIES: Final[tuple[MetricFamily, ...]] = (
     MetricFamily(
@@ -128,8 +150,57 @@ FAMILIES: Final[tuple[MetricFamily, ...]] = (
         name="pliant_slots",
         kind="gauge",
         labels=("node", "state"),
-        doc="Slots of a node, `held` by tasks or `free`.",
+        doc="Slots of a node, `held` by tasks, `free`, or `excluded` by people.",
         series=_slots,
+    ),
+    MetricFamily(
+        name="pliant_node_load",
+        kind="gauge",
+        labels=("node",),
+        doc="Threads that run on a node or wait to, the mean of a minute.",
+        series=_of_machines(lambda facts: facts.load),
+    ),
+    MetricFamily(
+        name="pliant_node_memory_bytes",
+        kind="gauge",
+        labels=("node",),
+        doc="Memory of a node.",
+        series=_of_machines(lambda facts: facts.memory_bytes),
+    ),
+    MetricFamily(
+        name="pliant_node_memory_used_bytes",
+        kind="gauge",
+        labels=("node",),
+        doc="What of it no new program could have.",
+        series=_of_machines(lambda facts: facts.memory_used_bytes),
+    ),
+    MetricFamily(
+        name="pliant_gpu_memory_bytes",
+        kind="gauge",
+        labels=_GPU,
+        doc="Memory of the GPU of a slot.",
+        series=_of_gpus(lambda device: device.memory_bytes),
+    ),
+    MetricFamily(
+        name="pliant_gpu_memory_used_bytes",
+        kind="gauge",
+        labels=_GPU,
+        doc="What of it is used, by whomever.",
+        series=_of_gpus(lambda device: device.memory_used_bytes),
+    ),
+    MetricFamily(
+        name="pliant_gpu_busy_ratio",
+        kind="gauge",
+        labels=_GPU,
+        doc="Part of the time in which it computed anything.",
+        series=_of_gpus(lambda device: device.utilisation),
+    ),
+    MetricFamily(
+        name="pliant_gpu_temperature_celsius",
+        kind="gauge",
+        labels=_GPU,
+        doc="How hot it is.",
+        series=_of_gpus(lambda device: device.temperature_c),
     ),
     MetricFamily(
         name="pliant_jobs",

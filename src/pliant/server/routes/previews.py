@@ -102,7 +102,7 @@ async def group(request: Request, context: InContext) -> GroupPreview:
 
 
 def _group(context: InContext, asked: GroupPreviewRequest) -> GroupPreview:
-    nodes = context.control.queries.nodes()
+    nodes = context.control.inquiries.machines.usable()
     hosts = hosts_of(asked.noun(), nodes)
     lack = asked.noun().lack(nodes)
     notes = (f"it has no slots now: {lack}. Its jobs would wait for hosts that may come",) if lack else ()
