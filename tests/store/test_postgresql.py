@@ -8,6 +8,7 @@ from tests.contracts.registry import AuditContract, RegistryContract
 from tests.contracts.store import StoreContract, a_job, an_event
 from tests.contracts.store_deletion import DeletionContract
 from tests.contracts.store_filters import FilterContract
+from tests.contracts.store_histograms import HistogramContract
 from tests.contracts.store_series import SeriesContract
 from tests.contracts.store_slots import SlotsContract
 from tests.contracts.store_writes import DurabilityContract, WritesContract
@@ -35,7 +36,14 @@ def open_store_source(postgres_url: str) -> str:
 
 
 class TestPostgres(
-    StoreContract, SeriesContract, SlotsContract, FilterContract, DeletionContract, WritesContract, DurabilityContract
+    StoreContract,
+    SeriesContract,
+    HistogramContract,
+    SlotsContract,
+    FilterContract,
+    DeletionContract,
+    WritesContract,
+    DurabilityContract,
 ):
     """PostgreSQL keeps the contract."""
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pliant.control.jobs.ledger import Ledger
+from pliant.control.requests.histograms import HistogramQueries
 from pliant.control.requests.job_files import JobFileQueries
 from pliant.control.requests.machines import Machines
 from pliant.control.requests.queries import Queries
@@ -16,6 +17,7 @@ class Inquiries:
     """The use cases, each safe to call from any thread."""
 
     files: JobFileQueries
+    histograms: HistogramQueries
     usage: UsageQueries
     machines: Machines
 
@@ -24,6 +26,7 @@ def inquiries_of(store: Store, clock: Clock, settings: ControlSettings, ledger: 
     """Return those of a control room; nothing is loaded yet."""
     return Inquiries(
         files=JobFileQueries(store, settings),
+        histograms=HistogramQueries(store),
         usage=UsageQueries(store, clock),
         machines=Machines(registry=store.registry, ledger=ledger, queries=queries, now=clock.now),
     )
