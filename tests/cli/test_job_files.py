@@ -128,7 +128,8 @@ def from_root(name: str, value: Any) -> Any:
 EVERYTHING = (
     "--name no --max 6 --min 2 --priority 9 --slots-per-task 2 --virtual-workers 12 --env A=1 --env B=x=y "
     "--mode fast --weights 1 --checkpoint-freq 0 --checkpoint-every 7.5 --memory 4GB --time-limit 1h30m "
-    "--start-timeout 90s --stall-after 0 --on-stall replace --metrics-every 3 --no-tracking --audit --after 1"
+    "--start-timeout 90s --stall-after 0 --on-stall replace --metrics-every 3 --histograms-every 50 --no-tracking "
+    "--audit --after 1"
 )
 
 

@@ -13,6 +13,8 @@ from tests.server.conftest import PASSWORD, Served, packed
 from pliant.control.requests.sharing import sharing_of
 from pliant.core.access import Role
 from pliant.core.job import JobId
+from pliant.core.ports import Writes
+from pliant.core.tensor_histogram import JobHistograms, TensorHistogram
 from pliant.server.app import make_routes
 from pliant.server.middleware.authorisation import declared_access
 from pliant.server.stream_access import RECHECK_S
@@ -20,6 +22,7 @@ from pliant.server.stream_access import RECHECK_S
 JOB_ROUTES = sorted(route for route in declared_access(make_routes()) if route[1].startswith("/v1/jobs/{job_id}"))
 CHANGES = [("PATCH", ""), ("DELETE", ""), ("POST", "/stop"), ("GET", "/shares"), ("PUT", "/shares")]
 PATIENCE_S = RECHECK_S + 20.0
+HISTOGRAM = TensorHistogram(name="weights/fc1", step=1, epoch=0, at=1.0, lowest=0.0, highest=1.0, counts=(3, 4))
 
 
 class People:
@@ -38,6 +41,8 @@ class People:
         self.log = Path(str(folders.log(task["id"], task["node_id"]))) / "stdout"
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.write_text("one\n")
+        histograms = (JobHistograms(job_id=JobId(self.job), histograms=(HISTOGRAM,)),)
+        server.store.write(Writes(histograms=histograms))
 
     def submit(self, name: str, **job: object) -> str:
         response = self.try_submit(name, **job)
@@ -57,7 +62,13 @@ class People:
 
     def url(self, path: str, job_id: str | None = None) -> str:
         file = self.log.relative_to(self.log.parents[2]).as_posix()
-        names = {"job_id": job_id or self.job, "task_id": self.task, "stream": "stdout", "path": file}
+        names = {
+            "job_id": job_id or self.job,
+            "task_id": self.task,
+            "stream": "stdout",
+            "path": file,
+            "name": HISTOGRAM.name,
+        }
         asked = "?text=one" if path.endswith("/find") else ""
         return path.removeprefix("/v1").replace(":path}", "}").format(**names) + asked
 

@@ -4,6 +4,7 @@ import pytest
 from tests.contracts.store import StoreContract
 from tests.contracts.store_deletion import DeletionContract
 from tests.contracts.store_filters import FilterContract
+from tests.contracts.store_histograms import HistogramContract
 from tests.contracts.store_noun_events import NounEventsContract
 from tests.contracts.store_series import SeriesContract
 from tests.contracts.store_slots import SlotsContract
@@ -20,6 +21,7 @@ class TestMemoryStore(
     DeletionContract,
     WritesContract,
     NounEventsContract,
+    HistogramContract,
 ):
     @pytest.fixture
     def store(self) -> MemoryStore:

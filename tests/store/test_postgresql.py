@@ -8,6 +8,7 @@ from tests.contracts.registry import AuditContract, RegistryContract
 from tests.contracts.store import StoreContract, a_job, an_event
 from tests.contracts.store_deletion import DeletionContract
 from tests.contracts.store_filters import FilterContract
+from tests.contracts.store_histograms import HistogramContract
 from tests.contracts.store_noun_events import NounEventsContract
 from tests.contracts.store_series import SeriesContract
 from tests.contracts.store_slots import SlotsContract
@@ -38,6 +39,7 @@ def open_store_source(postgres_url: str) -> str:
 class TestPostgres(
     StoreContract,
     SeriesContract,
+    HistogramContract,
     SlotsContract,
     FilterContract,
     DeletionContract,

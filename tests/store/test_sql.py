@@ -15,6 +15,7 @@ from sqlalchemy import make_url
 from tests.contracts.store import StoreContract, a_job, a_metric, an_event
 from tests.contracts.store_deletion import DeletionContract
 from tests.contracts.store_filters import FilterContract
+from tests.contracts.store_histograms import HistogramContract
 from tests.contracts.store_noun_events import NounEventsContract
 from tests.contracts.store_series import SeriesContract
 from tests.contracts.store_slots import SlotsContract
@@ -61,6 +62,7 @@ def open_store_source(url: str) -> str:
 class TestSqlite(
     StoreContract,
     SeriesContract,
+    HistogramContract,
     SlotsContract,
     FilterContract,
     DeletionContract,

@@ -58,6 +58,7 @@ class World:
     checkpoint_freq: int = 1
     audit: bool = True
     metrics_every: int | None = None
+    histograms_every: int | None = None
     now: Callable[[], float] = time.time
     membership: Membership = field(default_factory=lambda: Membership(job_id=JOB, gather_s=0.05))
     actors: dict[TaskId, Actor] = field(default_factory=dict)
@@ -150,6 +151,7 @@ class World:
             result_dir=self.result_dir,
             audit=self.audit,
             metrics_every=self.metrics_every,
+            histograms_every=self.histograms_every,
         )
         TRAIN_CONTEXT.set(context)
         torch.set_num_threads(1)

@@ -43,6 +43,7 @@ ELASTIC_ONLY = (
     "stall_after_s",
     "on_stall",
     "metrics_every",
+    "histograms_every",
     "tracking",
 )
 

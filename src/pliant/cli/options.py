@@ -263,6 +263,7 @@ JOB: Final[Table] = {
     ),
     "on_stall": ask("What becomes of it then: say so; replace what is stuck; or end."),
     "metrics_every": ask("Record every N-th step as it is; default: means, four times a second.", metavar="N"),
+    "histograms_every": ask("Log histograms of weights and gradients every N steps; default: none.", metavar="N"),
     "tracking": ask(
         "Log to W&B and MLflow if its variables name them; or leave that to the script.",
         "--tracking/--no-tracking",

@@ -142,6 +142,9 @@ class JobSettings:
     metrics_every: Annotated[int, Input(Ge(1), Le(1_000_000))] | None = None
     """Record the loss and metrics of every so many steps as they are. If left out: means over the steps of a quarter of
     a second."""
+    histograms_every: Annotated[int, Input(Ge(1), Le(1_000_000))] | None = None
+    """Log histograms of all weights and gradients every so many steps, about once a second at most. If left out: none
+    but those that the script logs."""
     tracking: bool = True
     """Log loss, metrics and hyperparameters to Weights & Biases or MLflow if the job's variables name them. Off: the
     script's own business."""

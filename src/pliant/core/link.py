@@ -12,6 +12,7 @@ from typing import Literal
 
 from pliant.core.job import Claim, Progress, TaskId
 from pliant.core.job_params import ParamValue
+from pliant.core.tensor_histogram import TensorHistogram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +116,14 @@ class Report:
     progress: Progress
     points: tuple[Point, ...] = ()
     kind: Literal["report"] = "report"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histograms:
+    """From the leader, about once a second at most: how weights, gradients or other values lie at a step."""
+
+    histograms: tuple[TensorHistogram, ...]
+    kind: Literal["histograms"] = "histograms"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +250,7 @@ FromTask = (
     | Leaving
     | Left
     | Report
+    | Histograms
     | Params
     | EpochFinished
     | Saved

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from annotated_types import Len, MaxLen
+from annotated_types import Ge, Le, Len, MaxLen
 
 from pliant.core.access import SharedWith
 from pliant.core.hyperparameters import ENGINES, Engine, Hyperparameters
@@ -77,6 +77,8 @@ class TrainingSettings:
     queue: Annotated[QueueName, Input(NO_NUL)] = DEFAULT_QUEUE
     environment: Annotated[_Place | None, _NO_MORE] = None
     """The name of an environment."""
+    histograms_every: Annotated[Annotated[int, Input(Ge(1), Le(1_000_000))] | None, _NO_MORE] = None
+    """Log histograms of all weights and gradients every so many steps. Not with the engine `distributed`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from pliant.core.registry import Registry
 from pliant.core.slot import WHOLE_SLOT
 from pliant.core.slot_history import CapacitySpan, JobLayer, SlotRecords
 from pliant.core.slot_time import SlotTime
+from pliant.core.tensor_histogram import HistogramSeries, JobHistograms, TensorHistogram
 
 MAX_STDERR_BYTES = 8192
 """So much of the end of a dead task's stderr comes with its exit."""
@@ -254,6 +255,9 @@ class Writes:
     """Appended; the store gives the numbers."""
     metrics: tuple[Metric, ...] = ()
     """Appended; a point whose (job, name, step) exists replaces it."""
+    histograms: tuple[JobHistograms, ...] = ()
+    """Appended; one whose (job, name, step) exists replaces it. Of too many names only the first are kept, of too many
+    of one name those that `core.tensor_histogram.thin` leaves."""
     usage: tuple[Usage, ...] = ()
     """Appended."""
     capacity: tuple[CapacitySpan, ...] = ()
@@ -396,6 +400,14 @@ class Store(Protocol):
 
         At the ends buckets may reach beyond the steps asked for, by less than one of those returned.
         """
+        ...
+
+    def histogram_series(self, job_id: JobId) -> tuple[HistogramSeries, ...]:
+        """Return which names a job has histograms of, in their order."""
+        ...
+
+    def histograms(self, job_id: JobId, name: str) -> tuple[TensorHistogram, ...]:
+        """Return the histograms that a job has of a name, in the order of their steps."""
         ...
 
     def series_ends(self, job_id: JobId, *, after: str = "", limit: int = 1000) -> tuple[SeriesEnd, ...]:

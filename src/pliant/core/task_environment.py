@@ -178,6 +178,8 @@ class ElasticTask(Variables):
     """The server takes it for hung after so many seconds of silence; absent: nobody minds."""
     metrics_every: Annotated[int | None, Variable("PLIANT_METRICS_EVERY")] = None
     """Record the loss and metrics of every so many steps; absent: means over the steps of a quarter of a second."""
+    histograms_every: Annotated[int | None, Variable("PLIANT_HISTOGRAMS_EVERY")] = None
+    """Log histograms of all weights and gradients every so many steps; absent: none."""
     tracking: Annotated[bool, Variable("PLIANT_TRACKING")] = False
     """`1`: log to the experiment trackers that its variables name; or absent."""
     audit: Annotated[bool, Variable("PLIANT_AUDIT")] = False

@@ -103,7 +103,7 @@ class Records(Protocol):
         ...
 
     def forget_points(self, job_ids: Collection[JobId]) -> None:
-        """Remove all points of these jobs, and what charts show of them."""
+        """Remove all points and histograms of these jobs, and what charts show of them."""
         ...
 
     def num_entries(self, *, before: float) -> int:

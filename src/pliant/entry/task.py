@@ -122,6 +122,7 @@ def _train_context(environment: TaskEnvironment, node: TaskNode, membership: Tas
         result_dir=_path(environment.folders.result),
         log_dir=_path(environment.folders.log),
         metrics_every=training.metrics_every,
+        histograms_every=training.histograms_every,
         audit=training.audit,
     )
 

@@ -43,6 +43,7 @@ from pliant.server.routes import (
     environments,
     events,
     found,
+    histograms,
     job_files,
     jobs,
     logs,
@@ -99,6 +100,7 @@ _TAGS = [
 _OWN = (
     bulk,
     jobs,
+    histograms,
     job_files,
     usage,
     found,

@@ -17,6 +17,7 @@ from pliant.core.name_match import rank
 from pliant.core.ports import EventFilter, Writes
 from pliant.core.slot_history import HOUR_S, CapacitySpan, HourSum, JobLayer, SlotRecords, layer_of
 from pliant.core.slot_time import SlotTime, integrate
+from pliant.core.tensor_histogram import HistogramSeries, JobHistograms, TensorHistogram, first_names, thin
 from pliant.sim.noun_events import MemoryNounEvents
 from pliant.sim.registry import MemoryRegistry
 from pliant.sim.searches import MemorySearches
@@ -38,6 +39,7 @@ class MemoryStore:
         self._tasks: dict[TaskId, Task] = {}
         self._generations: dict[tuple[JobId, int], Generation] = {}
         self._metrics: dict[tuple[JobId, int, str], Metric] = {}
+        self._histograms: dict[tuple[JobId, str], dict[int, TensorHistogram]] = {}
         self._usage: list[Usage] = []
         self._capacity: dict[int, CapacitySpan] = {}
         self._ids: Counter[str] = Counter()
@@ -47,7 +49,7 @@ class MemoryStore:
         with self._lock:
             named: list[Task | Generation | Metric | Usage] = [*writes.tasks, *writes.generations, *writes.metrics]
             known = self._jobs.keys() | {job.id for job in writes.jobs}
-            strange = {part.job_id for part in [*named, *writes.usage]} - known
+            strange = {part.job_id for part in [*named, *writes.histograms, *writes.usage]} - known
             if strange:
                 raise NotFound(f"the store holds no job named {', '.join(sorted(strange))}; nothing was written")
             self._delete(writes.deleted)
@@ -56,6 +58,7 @@ class MemoryStore:
             self._tasks.update((task.id, task) for task in writes.tasks)
             self._generations.update(((g.job_id, g.number), g) for g in writes.generations)
             self._metrics.update(((m.job_id, m.step, m.name), m) for m in writes.metrics)
+            self._keep_histograms(writes.histograms)
             self._usage.extend(writes.usage)
             self._capacity.update((span.number, span) for span in writes.capacity)
             events = self._log.append(writes.events)
@@ -69,6 +72,7 @@ class MemoryStore:
         self._tasks = {key: task for key, task in self._tasks.items() if task.job_id not in gone}
         self._generations = {key: one for key, one in self._generations.items() if one.job_id not in gone}
         self._metrics = {key: point for key, point in self._metrics.items() if point.job_id not in gone}
+        self._histograms = {key: one for key, one in self._histograms.items() if key[0] not in gone}
         self._usage = [point for point in self._usage if point.job_id not in gone]
         if gone:
             self._log.forget_jobs(gone, max(one.deleted_at for one in deleted))
@@ -186,6 +190,28 @@ class MemoryStore:
             for name in (names or sorted(known))
             if name in known
         )
+
+    def _keep_histograms(self, written: Sequence[JobHistograms]) -> None:
+        for one in written:
+            there = [name for job_id, name in self._histograms if job_id == one.job_id]
+            for each in first_names(there, one.histograms):
+                self._histograms.setdefault((one.job_id, each.name), {})[each.step] = each
+        for job_id in {one.job_id for one in written}:
+            for found in (by_step for key, by_step in self._histograms.items() if key[0] == job_id):
+                for step in thin(sorted(found)):
+                    del found[step]
+
+    def histogram_series(self, job_id: JobId) -> tuple[HistogramSeries, ...]:
+        with self._lock:
+            found = sorted((name, sorted(steps)) for (of, name), steps in self._histograms.items() if of == job_id)
+        return tuple(
+            HistogramSeries(name=name, num_histograms=len(steps), first_step=steps[0], last_step=steps[-1])
+            for name, steps in found
+        )
+
+    def histograms(self, job_id: JobId, name: str) -> tuple[TensorHistogram, ...]:
+        with self._lock:
+            return tuple(one for _, one in sorted(self._histograms.get((job_id, name), {}).items()))
 
     def series_ends(self, job_id: JobId, *, after: str = "", limit: int = 1000) -> tuple[SeriesEnd, ...]:
         with self._lock:

@@ -15,6 +15,7 @@ from pliant.store.tables import (
     DELETED,
     EVENTS,
     GENERATIONS,
+    HISTOGRAMS,
     JOB_TEXTS,
     JOBS,
     METRICS,
@@ -26,7 +27,18 @@ from pliant.store.tables import (
     USAGE,
 )
 
-_PARTS: Final[tuple[Table, ...]] = (TAGS, JOB_TEXTS, TASKS, GENERATIONS, METRICS, ROLLUPS, USAGE, SLOT_HOURS, EVENTS)
+_PARTS: Final[tuple[Table, ...]] = (
+    TAGS,
+    JOB_TEXTS,
+    TASKS,
+    GENERATIONS,
+    METRICS,
+    ROLLUPS,
+    HISTOGRAMS,
+    USAGE,
+    SLOT_HOURS,
+    EVENTS,
+)
 """What belongs to a job beside its row."""
 _AT_ONCE: Final = 100
 """Ids in one statement; databases bound the number of parameters, and the depth of conditions."""

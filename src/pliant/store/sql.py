@@ -25,7 +25,8 @@ from pliant.core.lifecycle import JobState
 from pliant.core.ports import EventFilter, Writes
 from pliant.core.slot_history import JobLayer, SlotRecords
 from pliant.core.slot_time import SlotTime
-from pliant.store import queries, rollups, rows, slot_history
+from pliant.core.tensor_histogram import HistogramSeries, TensorHistogram
+from pliant.store import histograms, queries, rollups, rows, slot_history
 from pliant.store.deletion import delete_jobs
 from pliant.store.engine import (
     advance_counter,
@@ -94,7 +95,8 @@ class SqlStore:
         """Write all or nothing; return the events with their numbers.
 
         Raises:
-            NotFound: a task, generation, metric or usage point names a job that is not stored; nothing was written.
+            NotFound: a task, generation, metric, histogram or usage point names a job that is not stored; nothing was
+                written.
         """
         with self._write_transaction() as connection:
             delete_jobs(connection, writes.deleted)
@@ -105,6 +107,7 @@ class SqlStore:
             upsert(connection, GENERATIONS, [rows.generation_row(generation) for generation in writes.generations])
             upsert(connection, METRICS, [rows.metric_row(metric) for metric in writes.metrics])
             rollups.refresh(connection, writes.metrics)
+            histograms.write(connection, writes.histograms)
             _append_usage(connection, writes.usage)
             upsert(connection, CAPACITY, [rows.capacity_row(span) for span in writes.capacity])
             return _append_events(connection, writes.events)
@@ -177,6 +180,16 @@ class SqlStore:
         """Return the number of the newest event, 0 if there is none."""
         with read_transaction(self._engine) as connection:
             return connection.execute(queries.last_seq()).scalar_one() or 0
+
+    def histogram_series(self, job_id: JobId) -> tuple[HistogramSeries, ...]:
+        """Return which names a job has histograms of, in their order."""
+        with read_transaction(self._engine) as connection:
+            return histograms.series(connection, job_id)
+
+    def histograms(self, job_id: JobId, name: str) -> tuple[TensorHistogram, ...]:
+        """Return the histograms that a job has of a name, in the order of their steps."""
+        with read_transaction(self._engine) as connection:
+            return histograms.read(connection, job_id, name)
 
     def metrics(
         self, job_id: JobId, *, names: Sequence[str] = (), after_step: int = -1, limit: int = 10_000

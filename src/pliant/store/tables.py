@@ -6,7 +6,21 @@ clock can stand still or go back, it cannot. JSON columns never hold a bare NaN,
 
 from typing import Final
 
-from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    text,
+)
 
 from pliant.core.registry import MAX_NAME
 from pliant.core.tag import MAX_TAG_NAME, MAX_TAG_VALUE
@@ -195,6 +209,21 @@ ROLLUPS: Final = Table(
     Column("last_step", Integer, nullable=False),
     Column("epoch", Integer, nullable=False),
     Column("at", Float, nullable=False),
+)
+
+HISTOGRAMS: Final = Table(
+    "histograms",
+    METADATA,
+    Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("name", String(500), primary_key=True),
+    Column("step", Integer, primary_key=True, autoincrement=False),
+    Column("epoch", Integer, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("lowest", Float, nullable=False),
+    Column("highest", Float, nullable=False),
+    Column("counts", JSON, nullable=False),
+    Column("num_nan", BigInteger, nullable=False),
+    Column("num_infinite", BigInteger, nullable=False),
 )
 
 USAGE: Final = Table(

@@ -17,7 +17,7 @@ from pliant.store.engine import read_transaction, snapshot_transaction
 from pliant.store.migrate import revision_of
 from pliant.store.registry import WriteTransaction, append_entry
 from pliant.store.rollups import NUM_LEVELS
-from pliant.store.tables import AUDIT, METADATA, METRICS, ROLLUPS
+from pliant.store.tables import AUDIT, HISTOGRAMS, METADATA, METRICS, ROLLUPS
 
 _BATCH: Final = 500
 
@@ -37,10 +37,10 @@ class SqlRecords:
             return {JobId(job_id): int(number) for job_id, number in connection.execute(query)}
 
     def forget_points(self, job_ids: Collection[JobId]) -> None:
-        """Remove all points of these jobs, one job a transaction."""
+        """Remove all points and histograms of these jobs, one job a transaction."""
         for job_id in job_ids:
             with self._write_transaction() as connection:
-                for table in (METRICS, ROLLUPS):
+                for table in (METRICS, ROLLUPS, HISTOGRAMS):
                     connection.execute(delete(table).where(table.c.job_id == job_id))
 
     def num_entries(self, *, before: float) -> int:

@@ -49,6 +49,8 @@ class TrainContext:
     log_dir: Path | None = None
     metrics_every: int | None = None
     """Record every so many steps as they are; None: means over the steps of a quarter of a second."""
+    histograms_every: int | None = None
+    """Log histograms of all weights and gradients every so many steps; None: none."""
     tracking: Recorder | None = None
     """Takes what is to be logged to experiment trackers, if the job's variables name some."""
     audit: bool = False

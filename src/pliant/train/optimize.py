@@ -31,6 +31,8 @@ class Stepper:
     clip_value: float | None = None
     before_step: Callable[[], object] | None = None
     after_step: Callable[[], object] | None = None
+    note_gradients: Callable[[], None] = lambda: None
+    """Called with the gradients that the optimizers are about to step with; changes nothing."""
     _counts: tuple[int, ...] = field(init=False)
     _strangers: list[torch.Tensor] = field(init=False)
     """Parameters of an optimizer whose gradients are not summed, because they were frozen at the start."""
@@ -66,6 +68,7 @@ class Stepper:
         self._prepare()
         if self.before_step is not None:
             self.before_step()
+        self.note_gradients()
         skipped: list[torch.optim.Optimizer] = []
         if self.scaler is not None:
             skipped = self._step_scaled(self.scaler)

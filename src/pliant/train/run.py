@@ -38,6 +38,7 @@ from pliant.train.engine import NUM_PLEDGE_ELEMENTS, Engine
 from pliant.train.errors import TrainingError
 from pliant.train.evaluate import Measure, evaluation_mode, make_evaluation
 from pliant.train.handover import hand_over
+from pliant.train.histograms import HistogramLog
 from pliant.train.loop import Loop
 from pliant.train.optimize import Optimizers, Stepper, name_optimizers
 from pliant.train.reduction import Reduction
@@ -109,6 +110,8 @@ class Run:
     does to objects in `state` is a part of this step's checkpoint, and of what a task gets that joins after it."""
     checkpoint_freq: int | None = None
     """Epochs between checkpoints; 0 saves only by time and when all tasks leave. Default: the job's."""
+    histograms_every: int | None = None
+    """Log histograms of all weights and gradients every so many steps. Default: the job's, and none."""
     state: Mapping[str, Stateful] | None = None
     """More objects with `state_dict` and `load_state_dict` that must be the same in every task."""
     save: Callable[[Saving], None] | None = None
@@ -225,6 +228,19 @@ class Run:
     def log(self, **values: float) -> None:
         """Report values of the whole training, such as a test accuracy; the leader's are kept as series of the job."""
         self._trainer.log({name: float(value) for name, value in values.items()})
+
+    def log_histogram(self, name: str, values: Any, step: int | None = None) -> None:
+        """Report how values lie, such as activations: a histogram of 64 bins; the leader's are kept with the job.
+
+        Args:
+            name: such as `activations/fc1`.
+            values: a tensor of any shape, an array or a list of numbers; NaN and infinite ones are counted apart.
+            step: that it is shown at. Default: the optimizer steps that are done.
+
+        Raises:
+            TrainingError: a name or values that cannot be, or the training has not begun.
+        """
+        self._trainer.log_histogram(name, values, step)
 
     def log_params(self, params: Mapping[str, object] | Namespace) -> None:
         """Keep hyperparameters with the job, such as `vars(args)`; later ones take the place of those of their names.
@@ -361,6 +377,20 @@ def assemble(run: Run, context: TrainContext) -> Trainer:
         results=results,
         initial=initial,
         after_commit=run.after_commit,
+        histograms=_histograms(run, context, model, plan),
+    )
+
+
+def _histograms(run: Run, context: TrainContext, model: torch.nn.Module, plan: ShardingPlan) -> HistogramLog:
+    every = context.histograms_every if run.histograms_every is None else run.histograms_every
+    if every is not None and every < 1:
+        raise TrainingError(f"histograms_every is {every}; give a number of steps, at least 1, or None")
+    return HistogramLog(
+        send=context.membership.send,
+        now=context.now,
+        model=model,
+        steps_per_epoch=plan.steps_per_epoch,
+        every=None if context.standalone else every,
     )
 
 

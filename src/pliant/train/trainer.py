@@ -17,6 +17,7 @@ from pliant.train.engine import Engine
 from pliant.train.errors import TrainingError
 from pliant.train.evaluate import GROUP_OF_ONE, Evaluation
 from pliant.train.group.rendezvous import RendezvousServer
+from pliant.train.histograms import HistogramLog
 from pliant.train.interrupt import save_on_interrupt
 from pliant.train.loop import Loop
 from pliant.train.report import Reporter
@@ -32,6 +33,7 @@ class Trainer:
     loop: Loop
     results: Results
     initial: InitialParameters
+    histograms: HistogramLog
     when_saved: list[Callable[[], None]] = field(default_factory=list)
     """Called when the model is saved, before the server hears that the training is finished."""
     after_commit: Callable[[], object] | None = None
@@ -48,6 +50,7 @@ class Trainer:
     def __post_init__(self) -> None:
         self.engine.after_reduction = self._note_means
         self.engine.after_commit = self._note_commit
+        self.engine.stepper.note_gradients = self._note_gradients
         self.engine.divisor = self.loop.metric_sums.divisor
         self.engine.before_departure = self._report_rest
         self.context.cleanups.append(self._close)
@@ -129,6 +132,9 @@ class Trainer:
         last = self.engine.state.last
         last.update(self.loop.metric_sums.means(sums, known=last))
 
+    def _note_gradients(self) -> None:
+        self.histograms.take_gradients(self.engine.committed + 1, leads=self.leads)
+
     def _note_commit(self) -> None:
         engine, values = self.engine, dict(self.engine.state.last)
         for name in engine.running.find_untracked_changes():
@@ -137,6 +143,7 @@ class Trainer:
         self._lead()
         generation = engine.membership.group.number
         self._reporter.commit(values, step=engine.committed, generation=generation, leads=self.leads)
+        self.histograms.commit(engine.committed)
         if self.after_commit is not None:
             self.after_commit()
         if self.leads:
@@ -201,6 +208,13 @@ class Trainer:
             raise TrainingError("log() before epochs(): there is no training to report on yet")
         generation = self.engine.membership.group.number
         self._reporter.log(values, step=self.engine.committed, generation=generation, leads=self.leads)
+
+    def log_histogram(self, name: str, values: Any, step: int | None) -> None:
+        """Report how some values lie."""
+        if self._reporter is None:
+            raise TrainingError("log_histogram() before epochs(): there is no training to report on yet")
+        at_step = self.engine.committed if step is None else step
+        self.histograms.log(name, values, step=at_step, leads=self.leads and not self.context.standalone)
 
     def finish(self, prepare: Callable[[], object] | None = None) -> None:
         """Save the model, on the leader, while the others wait: if the leader is lost, another one can still do it.

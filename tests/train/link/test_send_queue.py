@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.core.job import Progress
-from pliant.core.link import Note, Point, Report
-from pliant.train.link.send_queue import WINDOW, SendQueue
+from pliant.core.link import Histograms, Note, Point, Report
+from pliant.train.link.send_queue import MAX_HISTOGRAMS, WINDOW, SendQueue
 
 
 def note(number: int) -> Note:
@@ -95,3 +95,14 @@ def test_whatever_happens_everything_arrives_and_in_order(steps: list[str]) -> N
     queue.requeue_sent()
     arrived += [number for number in sent_all(queue) if not arrived or number > arrived[-1]]
     assert arrived == list(range(1, num_put + 1))
+
+
+def test_of_very_many_histograms_that_wait_the_newest_stay() -> None:
+    queue = SendQueue()
+    queue.put(note(0))
+    for _ in range(MAX_HISTOGRAMS + 10):
+        queue.put(Histograms(histograms=()))
+    queue.put(note(1))
+    numbers = [item.number for item in queue.unstored()]
+    assert numbers == [1, *range(12, MAX_HISTOGRAMS + 13)]
+    assert queue.newest == numbers[-1]

@@ -6,6 +6,7 @@ import { endpoints } from "./en/endpoints";
 import { environments } from "./en/environments";
 import { events } from "./en/events";
 import { files } from "./en/files";
+import { histograms } from "./en/histograms";
 import { job } from "./en/job";
 import { jobs } from "./en/jobs";
 import { logon } from "./en/logon";
@@ -31,6 +32,7 @@ export const text = {
   environments,
   events,
   files,
+  histograms,
   job,
   jobs,
   logon,

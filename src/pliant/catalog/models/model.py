@@ -75,6 +75,9 @@ def _of_engine(model: Model) -> Iterator[Problem]:
     if model.engine == "single" and model.max_workers != 1:
         message = f"{model.max_workers} workers are more than the engine 'single' has; give 1, or another engine"
         yield Problem(field="max_workers", message=message)
+    if model.engine == "distributed" and model.histograms_every is not None:
+        message = "the engine 'distributed' logs no histograms; leave it out, or take another engine"
+        yield Problem(field="histograms_every", message=message)
     of_all = model.engine == "elastic" and not model.batch_is_per_worker
     if of_all and model.max_workers > model.hyperparameters.batch_size:
         message = f"a batch of {model.hyperparameters.batch_size} samples cannot be cut into {model.max_workers} parts"

@@ -311,6 +311,7 @@ def job_spec(ran: Model, title: str, weights: Path | None, *, args: tuple[str, .
         environment=ran.environment,
         dataset=ran.dataset,
         data_dir=ran.data_dir,
+        histograms_every=ran.histograms_every,
         weights=None if weights is None else str(weights),
     )
 

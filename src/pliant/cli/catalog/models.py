@@ -38,6 +38,7 @@ TRAINING: Final[Table] = {
     "priority": ask("1 to 10000."),
     "queue": ask("Where its jobs wait."),
     "environment": ask("What its tasks run in."),
+    "histograms_every": ask("Log histograms of weights and gradients every N steps.", metavar="N"),
     "hyperparameters": None,
     "parameters": None,
 }
@@ -170,6 +171,8 @@ def facts_of(settings: ModelSettings) -> Iterator[tuple[str, str]]:
     yield "queue", f"{settings.queue}, priority {settings.priority}"
     if settings.environment is not None:
         yield "environment", settings.environment
+    if settings.histograms_every is not None:
+        yield "histograms", f"every {formatting.count_of(settings.histograms_every, 'step')}"
     for field in fields(settings.hyperparameters):
         value = getattr(settings.hyperparameters, field.name)
         if value not in (None, ()):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from pliant.api.histograms import HistogramNames, HistogramPage
 from pliant.api.jobs import (
     ChartPage,
     EventPage,
@@ -59,6 +60,8 @@ _SHARES: Final = LazyAdapter(ShareView)
 _EVENT_PAGE: Final = LazyAdapter(EventPage)
 _CHART_PAGE: Final = LazyAdapter(ChartPage)
 _METRIC_PAGE: Final = LazyAdapter(MetricPage)
+_HISTOGRAM_NAMES: Final = LazyAdapter(HistogramNames)
+_HISTOGRAM_PAGE: Final = LazyAdapter(HistogramPage)
 
 
 class JobClient(JobLists):
@@ -266,6 +269,14 @@ class JobClient(JobLists):
         while points := self.metrics(job_id, names=[name], after_step=after).points:
             yield from points
             after = points[-1].step
+
+    def histogram_names(self, job_id: str) -> HistogramNames:
+        """Return what a job has logged histograms of, such as `weights/fc1.weight`."""
+        return self._connection.get(_HISTOGRAM_NAMES, f"{_path(job_id)}/histograms")
+
+    def histograms(self, job_id: str, name: str) -> HistogramPage:
+        """Return the histograms of one name in order of step: 64 at most, evenly over the training."""
+        return self._connection.get(_HISTOGRAM_PAGE, f"{_path(job_id)}/histograms/{quote(name)}")
 
     def logs(self, job_id: str) -> tuple[LogFile, ...]:
         """Return the log files of a job."""

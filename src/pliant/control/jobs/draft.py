@@ -16,6 +16,7 @@ from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.ports import Address, StartOrder, Writes
 from pliant.core.slot_history import layer_of
+from pliant.core.tensor_histogram import JobHistograms
 
 L = TypeVar("L", bound=LiveJob)
 """A job of one kind: it stays of that kind whatever is noted of it."""
@@ -85,6 +86,7 @@ class Draft:
         self._after: dict[JobId, LiveJob] = {}
         self._events: list[Event] = []
         self._metrics: list[Metric] = []
+        self._histograms: list[JobHistograms] = []
         self._deleted: list[DeletedJob] = []
 
     def job(self, job_id: JobId) -> LiveJob | None:
@@ -122,6 +124,10 @@ class Draft:
     def measure(self, *metrics: Metric) -> None:
         """Note points of a job's series."""
         self._metrics.extend(metrics)
+
+    def keep_histograms(self, histograms: JobHistograms) -> None:
+        """Note histograms of a job."""
+        self._histograms.append(histograms)
 
     def delete(self, *jobs: DeletedJob) -> None:
         """Note that jobs, which are over, are deleted."""
@@ -162,6 +168,7 @@ class Draft:
             ),
             events=(*self._events, *map(self._slots_changed, usage)),
             metrics=tuple(self._metrics),
+            histograms=tuple(self._histograms),
             usage=usage,
             deleted=tuple(self._deleted),
         )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pliant.control.jobs.ledger import Ledger
+from pliant.control.requests.histograms import HistogramQueries
 from pliant.control.requests.job_files import JobFileQueries
 from pliant.control.requests.machines import Machines
 from pliant.control.requests.out_of_use import OutOfUse
@@ -17,6 +18,7 @@ class Inquiries:
     """The use cases, each safe to call from any thread."""
 
     files: JobFileQueries
+    histograms: HistogramQueries
     usage: UsageQueries
     machines: Machines
 
@@ -33,6 +35,7 @@ def inquiries_of(
     """Return those of a control room; nothing is loaded yet."""
     return Inquiries(
         files=JobFileQueries(store, settings),
+        histograms=HistogramQueries(store),
         usage=UsageQueries(store, clock),
         machines=Machines(out_of_use=out_of_use, ledger=ledger, queries=queries, cluster=cluster, now=clock.now),
     )

@@ -9,11 +9,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from pliant.core.link import FromTask, Report
+from pliant.core.link import FromTask, Histograms, Report
 
 WINDOW: Final = 100
 """So many messages may be sent and not stored yet; the next waits until one of them is stored."""
 _MAX_POINTS: Final = 1000
+MAX_HISTOGRAMS: Final = 64
+"""So many messages with histograms wait; of more the oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,16 @@ class SendQueue:
             self._waiting.pop()
             points = (*last.points, *message.points)
             message = Report(generation=message.generation, progress=message.progress, points=points)
+        if isinstance(message, Histograms):
+            self._drop_old_histograms()
         self._number += 1
         self._waiting.append(Numbered(self._number, message))
+
+    def _drop_old_histograms(self) -> None:
+        """Make room for newer ones, if the server is away for long."""
+        waiting = [item for item in self._waiting if isinstance(item.message, Histograms)]
+        if len(waiting) >= MAX_HISTOGRAMS:
+            self._waiting.remove(waiting[0])
 
     @property
     def newest(self) -> int:

@@ -1,5 +1,6 @@
 """What tasks say to be told to people: a second time, because the server died before it said so; and much."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -9,8 +10,20 @@ from pliant.core.errors import Unavailable
 from pliant.core.event import EventKind
 from pliant.core.job import TaskId
 from pliant.core.lifecycle import JobState
-from pliant.core.link import EpochFinished, Finished, Form, FromTask, Note, Params, Saved, SaveFailed, ToTask
+from pliant.core.link import (
+    EpochFinished,
+    Finished,
+    Form,
+    FromTask,
+    Histograms,
+    Note,
+    Params,
+    Saved,
+    SaveFailed,
+    ToTask,
+)
 from pliant.core.ports import EventFilter, Writes
+from pliant.core.tensor_histogram import TensorHistogram
 
 NEWS: tuple[FromTask, ...] = (
     EpochFinished(epoch=0, step=10, samples=640),
@@ -131,6 +144,19 @@ def test_hyperparameters_of_arguments_and_of_the_script_are_kept_with_the_job(wo
     world.restart()
     kept = {"lr": 0.2, "epochs": 5, "model": "mlp", "hf_token": "(hidden)", "note": "x" * 500}
     assert world.job(job_id).params == kept
+
+
+def test_histograms_that_make_sense_are_kept_once(world: World) -> None:
+    job_id = world.submit()
+    world.settle(3)
+    good = TensorHistogram(name="weights/fc1", step=7, epoch=1, at=5.0, lowest=-1.0, highest=2.0, counts=(1, 2))
+    strange = (replace(good, name="a\nb"), replace(good, step=2**40), replace(good, counts=(1,) * 1000))
+    for _ in range(2):
+        world.say(world.members(job_id)[0], Histograms(histograms=(*strange, good)))
+        world.say(world.members(job_id)[0], Histograms(histograms=strange))
+        world.settle(0.1)
+    assert world.store.histograms(job_id, "weights/fc1") == (good,)
+    assert [one.name for one in world.store.histogram_series(job_id)] == ["weights/fc1"]
 
 
 @pytest.mark.parametrize("is_end", [True, False], ids=["stopped", "paused"])

@@ -14,7 +14,7 @@ import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { Age, Time } from "../../components/Time";
 import { useAddress } from "../../components/useAddress";
-import { count, measure, percent } from "../../format/format";
+import { count, counted, measure, percent } from "../../format/format";
 import { text } from "../../text";
 import { type Model, refetchModels, refetchModelsLater, useTrainings } from "./lists";
 import { ModelDialog } from "./ModelDialog";
@@ -192,6 +192,9 @@ export function settingFacts(settings: Model["settings"]): Fact[] {
     { label: words.model.queue, value: settings.queue },
     { label: words.model.priority, value: count(settings.priority) },
     { label: words.model.environment, value: settings.environment ?? words.model.usual },
+    ...(settings.histograms_every == null
+      ? []
+      : [{ label: words.model.histogramsEvery, value: counted(settings.histograms_every, "step") }]),
   ];
 }
 

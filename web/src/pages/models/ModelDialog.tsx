@@ -186,7 +186,7 @@ function EditForm({ tables, model, onClose }: { tables: Tables; model: Model; on
 }
 
 const OWN_FIELDS =
-  /^(template|name|engine|dataset|max_workers|slots_per_worker|queue|priority|environment|shared_with|description|(hyperparameters|parameters)\..+)$/;
+  /^(template|name|engine|dataset|max_workers|slots_per_worker|queue|priority|environment|histograms_every|shared_with|description|(hyperparameters|parameters)\..+)$/;
 
 export function showThis(element: HTMLElement | null): void {
   element?.scrollIntoView({ block: "nearest" });

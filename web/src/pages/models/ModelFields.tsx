@@ -165,6 +165,16 @@ export function PlaceFields({ form, change, wrong, withoutWorkers = false }: Pla
         error={wrong("priority")}
       />
       <EnvironmentField form={form} change={change} wrong={wrong} />
+      {form.engine !== "distributed" && (
+        <TextInput
+          label={words.model.histogramsEvery}
+          placeholder={words.model.noHistograms}
+          inputMode="numeric"
+          value={form.histogramsEvery}
+          onChange={(event) => change({ ...form, histogramsEvery: event.currentTarget.value })}
+          error={wrong("histograms_every")}
+        />
+      )}
     </fieldset>
   );
 }

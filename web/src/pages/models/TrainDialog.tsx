@@ -67,7 +67,7 @@ export function TrainDialog({ model, onClose, numbers }: Props) {
 }
 
 const OWN_FIELDS =
-  /^(name|weights|max_workers|slots_per_worker|queue|priority|environment|(hyperparameters|parameters)\..+)$/;
+  /^(name|weights|max_workers|slots_per_worker|queue|priority|environment|histograms_every|(hyperparameters|parameters)\..+)$/;
 const FRESH = "";
 const FILE = "file";
 

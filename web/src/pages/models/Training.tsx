@@ -14,6 +14,7 @@ import { Answer } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { Time } from "../../components/Time";
+import { HistogramPanel } from "../../histograms/HistogramPanel";
 import { text } from "../../text";
 import { DeployDialog } from "./DeployDialog";
 import { Insights } from "./Insights";
@@ -30,6 +31,8 @@ const words = text.models.training;
 const SHOWN: readonly string[] = [
   "/v1/jobs/{job_id}",
   "/v1/jobs/{job_id}/chart",
+  "/v1/jobs/{job_id}/histograms",
+  "/v1/jobs/{job_id}/histograms/{name}",
   "/v1/models/{name}/trainings/{training}/insights",
 ];
 
@@ -65,7 +68,10 @@ export default function TrainingPage() {
             <RunHeader training={shown} live={live} />
             <Insights training={shown} live={live} />
             <div className={classes.side}>
-              <TrainingCharts training={shown} live={live} />
+              <div className={classes.column}>
+                <TrainingCharts training={shown} live={live} />
+                <TrainingHistograms training={shown} live={live} />
+              </div>
               <RanWith training={shown} live={live} />
             </div>
           </>
@@ -73,6 +79,13 @@ export default function TrainingPage() {
       </Answer>
     </Page>
   );
+}
+
+function TrainingHistograms({ training, live }: { training: Training; live: boolean }) {
+  const seesJob = useMay("jobs:read") && training.job_id !== "" && training.state !== "removed";
+  return seesJob && training.settings.engine !== "distributed" ? (
+    <HistogramPanel jobId={training.job_id} live={live} />
+  ) : null;
 }
 
 function Actions({ training, live }: { training: Training; live: boolean }) {

@@ -65,6 +65,7 @@ const MODEL = {
     priority: 5000,
     queue: "default",
     environment: null,
+    histograms_every: null,
   },
   template_parameters: [{ ...WIDTH, choices: [] }],
   template_engines: ["elastic"],

@@ -23,6 +23,8 @@ export interface ModelForm {
   priority: number;
   maxWorkers: number;
   slotsPerWorker: number;
+  /** As it was typed; empty: none. */
+  histogramsEvery: string;
   numbers: Entered;
   parameters: Entered;
   sharedWith: readonly string[];
@@ -42,6 +44,7 @@ export function newForm(template: { name: string; engines: readonly Settings["en
     priority: 5000,
     maxWorkers: 1,
     slotsPerWorker: 1,
+    histogramsEvery: "",
     numbers: {},
     parameters: {},
     sharedWith: [],
@@ -62,6 +65,7 @@ export function formOf(model: Model): ModelForm {
     priority: settings.priority,
     maxWorkers: settings.max_workers,
     slotsPerWorker: settings.slots_per_worker,
+    histogramsEvery: written(settings.histograms_every),
     numbers: entered(settings.hyperparameters),
     parameters: entered(settings.parameters),
     sharedWith: model.shared_with,
@@ -153,6 +157,7 @@ export function requestOf(form: ModelForm, tables: Tables, declared: readonly Pa
     priority: form.priority,
     max_workers: form.engine === "single" ? 1 : form.maxWorkers,
     slots_per_worker: form.slotsPerWorker,
+    histograms_every: form.engine === "distributed" ? null : typedValue("int", form.histogramsEvery),
     hyperparameters: given(numbersToSend(tables, form.numbers)),
     parameters: given(parametersToSend(declared, form.parameters)),
     shared_with: form.sharedWith,

@@ -141,6 +141,7 @@ export function More({ again }: { again: boolean }) {
             <NumberField name="checkpoint_freq" placeholder="1" />
             <NumberField name="checkpoint_every_s" placeholder="600" />
             <NumberField name="metrics_every" placeholder={words.hints.metrics_every} />
+            <NumberField name="histograms_every" placeholder={words.hints.histograms_every} />
           </>
         )}
       </div>

@@ -52,6 +52,7 @@ export const FIELDS = {
   checkpoint_freq: of("whole", "--checkpoint-freq", { elastic: true }),
   checkpoint_every_s: of("number", "--checkpoint-every", { elastic: true }),
   metrics_every: of("whole", "--metrics-every", { elastic: true }),
+  histograms_every: of("whole", "--histograms-every", { elastic: true }),
   tracking: of("flag", "--tracking", { elastic: true }),
   audit: of("flag", "--audit", { elastic: true }),
   webhook: of("text", "--webhook", { secret: true }),

@@ -89,6 +89,8 @@ export const models = {
     queue: "Queue",
     priority: "Priority",
     environment: "Environment",
+    histogramsEvery: "Histograms every",
+    noHistograms: "No histograms",
     slotsPerWorker: "Slots per worker",
     maxWorkers: "Workers at most",
     dataDir: "Folder of data",

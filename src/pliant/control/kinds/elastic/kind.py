@@ -168,6 +168,7 @@ def _environment(job: Job, settings: ControlSettings) -> ElasticTask:
         server_name=settings.trust.server_name,
         server_file=None if server_file is None else str(server_file),
         metrics_every=job.spec.metrics_every,
+        histograms_every=job.spec.histograms_every,
         tracking=job.spec.tracking,
         audit=job.spec.audit,
         resume_from=job.spec.resume_from,

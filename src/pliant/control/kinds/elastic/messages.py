@@ -32,6 +32,7 @@ from pliant.core.link import (
     Finished,
     FromTask,
     Hello,
+    Histograms,
     Leaving,
     Left,
     Lost,
@@ -45,6 +46,7 @@ from pliant.core.link import (
     Stacks,
     Switched,
 )
+from pliant.core.tensor_histogram import JobHistograms, sound
 from pliant.policy.elastic.membership import TaskMessage
 
 News = EpochFinished | Saved | SaveFailed | Note | Stacks
@@ -76,10 +78,10 @@ def _receive(draft: Draft, live: ElasticJob, task: Task, message: FromTask, numb
             _finish(draft, live, task, message)
         case Failed():
             take_failure(draft, live, task, message)
-        case Report() | Params() | EpochFinished() | Saved() | SaveFailed() | Claimed() | Note() | Stacks() | Pulse():
-            _take_report(draft, live, task, message, number)
+        case EpochFinished() | Saved() | SaveFailed() | Note() | Stacks():
+            _take_news(draft, live, task, message, number)
         case _:
-            assert_never(message)
+            _take_report(draft, live, task, message)
 
 
 def _greet(draft: Draft, live: ElasticJob, task: Task, hello: Hello) -> None:
@@ -166,7 +168,7 @@ def finished_by_leader(live: ElasticJob) -> bool:
 
 
 def _take_report(
-    draft: Draft, live: ElasticJob, task: Task, message: Report | Params | News | Claimed | Pulse, number: int
+    draft: Draft, live: ElasticJob, task: Task, message: Report | Histograms | Params | Claimed | Pulse
 ) -> None:
     match message:
         case Pulse():
@@ -177,8 +179,9 @@ def _take_report(
             _note_progress(draft, live, message)
         case Params():
             _note_params(draft, live, message)
-        case EpochFinished() | Saved() | SaveFailed() | Note() | Stacks():
-            _take_news(draft, live, task, message, number)
+        case Histograms():
+            if found := tuple(sound(message.histograms)):
+                draft.keep_histograms(JobHistograms(job_id=live.id, histograms=found))
         case _:
             assert_never(message)
 
