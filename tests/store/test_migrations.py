@@ -36,6 +36,9 @@ FITTING: dict[str, Any] = {
     "generations.members": ["job-1.1"],
     "events.kind": "decision",
     "events.data": {"loss": {"float": "NaN"}, "from": None, "note": "\u2028 and 'quotes'"},
+    "events.noun": None,  # these are shown to whoever sees the noun alone
+    "events.noun_name": None,
+    "events.viewer": None,
     "metric_rollups.level": NUM_LEVELS,
     "metric_rollups.first_step": 1,
     "metric_rollups.last_step": 1,
