@@ -118,7 +118,7 @@ def wait_here(page: Page, seconds: float) -> None:
     page.wait_for_timeout(seconds * 1000)
 
 
-@dataclass(slots=True)
+@dataclass  # without slots: the browser's driver notes something on whoever listens
 class Traffic:
     """What came over the wire for one page, from now on, with nothing cached."""
 
