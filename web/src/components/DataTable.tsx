@@ -5,9 +5,16 @@
 import { Checkbox } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from "@tabler/icons-react";
-import { type ColumnDef, flexRender, getCoreRowModel, type RowData, useReactTable } from "@tanstack/react-table";
+import {
+  type ColumnDef,
+  flexRender,
+  getCoreRowModel,
+  type Row,
+  type RowData,
+  useReactTable,
+} from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from "react";
+import { type KeyboardEvent, memo, type ReactNode, useCallback, useEffect, useMemo, useRef } from "react";
 import { Link, useNavigate } from "react-router";
 import { isTyping } from "../app/keys";
 import { text } from "../text";
@@ -104,7 +111,9 @@ function Wide<T>(props: Props<T>) {
   });
   const modelOf = new Map(table.getRowModel().rows.map((row) => [row.id, row]));
   const keys = useRowKeys(box, rows.length, (index) => virtual.scrollToIndex(index));
+  const choose = useChoose(selection);
   const leaves = table.getVisibleLeafColumns();
+  const shape = leaves.map((column) => column.id).join();
   const span = leaves.length + (selection ? 1 : 0); // more would be columns of their own, and take the width of others
   const width = leaves.reduce((sum, column) => sum + column.getSize(), selection ? 40 : 0);
   return (
@@ -157,29 +166,15 @@ function Wide<T>(props: Props<T>) {
               return <Gap key={item.key} span={span} height={ROW} line={item.index + 2} />;
             const id = rowId(row);
             return (
-              <tr key={id} data-row={item.index} aria-rowindex={item.index + 2} aria-selected={selection?.ids.has(id)}>
-                {selection && (
-                  <td>
-                    <Checkbox
-                      size="xs"
-                      aria-label={text.table.select(id)}
-                      checked={selection.ids.has(id)}
-                      onChange={(event) => selection.change(withId(selection.ids, id, event.currentTarget.checked))}
-                    />
-                  </td>
-                )}
-                {model.getVisibleCells().map((cell, index) => (
-                  <td key={cell.id} className={cell.column.columnDef.meta?.numeric ? "num" : "cut"}>
-                    {index === 0 && href ? (
-                      <Link to={href(row)} className={classes.link}>
-                        {flexRender(cell.column.columnDef.cell, cell.getContext())}
-                      </Link>
-                    ) : (
-                      flexRender(cell.column.columnDef.cell, cell.getContext())
-                    )}
-                  </td>
-                ))}
-              </tr>
+              <Line
+                key={id}
+                model={model}
+                index={item.index}
+                columns={columns}
+                shape={shape}
+                {...(href && { href })}
+                {...(selection && { chosen: selection.ids.has(id), onChoose: choose })}
+              />
             );
           })}
           {after > 0 && <Gap span={span} height={after} />}
@@ -187,6 +182,72 @@ function Wide<T>(props: Props<T>) {
       </table>
     </section>
   );
+}
+
+interface LineProps<T> {
+  model: Row<T>;
+  index: number;
+  columns: readonly Column<T>[];
+  /** Which of the columns are shown. */
+  shape: string;
+  href?: (row: T) => string;
+  /** Undefined: nothing can be chosen here. */
+  chosen?: boolean;
+  onChoose?: (id: string, chosen: boolean) => void;
+}
+
+/** A row that is drawn again only when something of its own has changed: scrolling draws those that come into sight. */
+const Line = memo(EveryLine, isSameLine) as typeof EveryLine;
+
+function isSameLine<T>(one: LineProps<T>, other: LineProps<T>): boolean {
+  return (
+    one.model.original === other.model.original &&
+    one.model.id === other.model.id &&
+    one.index === other.index &&
+    one.columns === other.columns &&
+    one.shape === other.shape &&
+    one.href === other.href &&
+    one.chosen === other.chosen &&
+    one.onChoose === other.onChoose
+  );
+}
+
+function EveryLine<T>({ model, index, href, chosen, onChoose }: LineProps<T>) {
+  const { id, original } = model;
+  return (
+    <tr data-row={index} aria-rowindex={index + 2} aria-selected={chosen}>
+      {onChoose && (
+        <td>
+          <Checkbox
+            size="xs"
+            aria-label={text.table.select(id)}
+            checked={chosen ?? false}
+            onChange={(event) => onChoose(id, event.currentTarget.checked)}
+          />
+        </td>
+      )}
+      {model.getVisibleCells().map((cell, place) => (
+        <td key={cell.id} className={cell.column.columnDef.meta?.numeric ? "num" : "cut"}>
+          {place === 0 && href ? (
+            <Link to={href(original)} className={classes.link}>
+              {flexRender(cell.column.columnDef.cell, cell.getContext())}
+            </Link>
+          ) : (
+            flexRender(cell.column.columnDef.cell, cell.getContext())
+          )}
+        </td>
+      ))}
+    </tr>
+  );
+}
+
+/** What selects one row more or less, the same as long as the table is there. */
+function useChoose(selection: Selection | undefined) {
+  const newest = useRef(selection);
+  newest.current = selection;
+  return useCallback((id: string, chosen: boolean) => {
+    newest.current?.change(withId(newest.current.ids, id, chosen));
+  }, []);
 }
 
 function Gap({ span, height, line }: { span: number; height: number; line?: number }) {

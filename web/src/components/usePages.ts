@@ -21,7 +21,7 @@ export function usePages<T>(
 ) {
   const [[first, last], setRange] = useState<readonly [number, number]>([0, 0]);
   const pages: number[] = [];
-  for (let page = Math.floor(first / PAGE); page <= Math.floor(last / PAGE); page += 1) pages.push(page);
+  for (let page = first; page <= last; page += 1) pages.push(page);
   const answers = useQueries({
     queries: pages.map((page) => ({
       queryKey: [...key, { offset: page * PAGE }],
@@ -46,7 +46,8 @@ export function usePages<T>(
   }, [total, pages.join(), ...data]);
   const error = answers.find((answer) => answer.error !== null)?.error as Refused | undefined;
   const onRange = useCallback((from: number, to: number) => {
-    setRange((before) => (before[0] === from && before[1] === to ? before : [from, to]));
+    const [first, last] = [Math.floor(from / PAGE), Math.floor(to / PAGE)]; // within a page nothing is to be drawn again
+    setRange((before) => (before[0] === first && before[1] === last ? before : [first, last]));
   }, []);
   return { rows, total, error: error ?? null, onRange };
 }
