@@ -56,7 +56,7 @@ def _do_without(why: str) -> None:
 
 @pytest.fixture(scope="session")
 def _console_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    pool = Pool(tmp_path_factory.mktemp("console") / "home")
+    pool = Pool(tmp_path_factory.mktemp("console") / "home", module="tests.browser.eight_gpus")
     pool.up()
     with pool.client() as client:
         for role in ROLES:
@@ -69,7 +69,7 @@ def _console_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
 
 @pytest.fixture
 def pool(_console_pool: Pool) -> Iterator[Pool]:
-    """A server with eight slots and a user of every role; jobs that a test leaves are stopped."""
+    """A server with eight slots, its GPUs, and a user of every role; jobs that a test leaves are stopped."""
     if _console_pool.process is None or _console_pool.process_ended():
         _console_pool.up()
     yield _console_pool

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { age, bytes, count, counted, duration, isoTime, measure, percent, slotHours, time } from "./format";
+import { age, bytes, count, counted, duration, isoTime, measure, percent, slotHours, slots, time } from "./format";
 
 const plain = (text: string): string => text.replaceAll("\u202f", " ");
 
@@ -59,6 +59,7 @@ test("what is not there is a dash, and nothing is nothing", () => {
 test("slot-hours stand below each other", () => {
   expect([0, 30, 45_000, 4_464_000].map(slotHours)).toEqual(["0.00", "< 0.01", "12.50", "1,240.00"]);
   expect(slotHours(null)).toBe("–");
+  expect([0, 0.0004, 3.254, Number.NaN].map(slots)).toEqual(["0.00", "< 0.01", "3.25", "–"]);
 });
 
 test("an age has one unit", () => {

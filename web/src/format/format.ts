@@ -81,9 +81,13 @@ export function age(seconds: number | null | undefined): string {
 
 /** Slot-seconds as slot-hours, with two digits so that they stand below each other: `12.50`, `1,240.00`; `< 0.01`. */
 export function slotHours(seconds: number | null | undefined): string {
-  if (seconds == null || !Number.isFinite(seconds)) return NONE;
-  const hours = seconds / 3600;
-  return hours > 0 && hours < 0.01 ? "< 0.01" : twoDigits.format(hours);
+  return slots(seconds == null ? null : seconds / 3600);
+}
+
+/** Slots on average: `3.25`; what is less than a hundredth is said to be. */
+export function slots(value: number | null | undefined): string {
+  if (value == null || !Number.isFinite(value)) return NONE;
+  return value > 0 && value < 0.01 ? "< 0.01" : twoDigits.format(value);
 }
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });

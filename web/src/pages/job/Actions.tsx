@@ -125,15 +125,13 @@ function DeployDialog({ job, onClose }: Props) {
   });
   const deploy = (event: FormEvent) => {
     event.preventDefault();
-    const body = {
-      job: job.id,
-      ...(least !== "" && { min_kernels: least }),
-      ...(most !== "" && { max_kernels: most }),
-    };
-    change.mutate({ params: { path: { name } }, body });
+    change.mutate({
+      params: { path: { name } },
+      body: { job: job.id, kernel_min: least === "" ? null : least, kernel_max: most === "" ? null : most },
+    });
   };
   const error = (field: string) => change.error?.of(field) ?? undefined;
-  const isNamed = ["name", "min_kernels", "max_kernels"].some((field) => error(field) !== undefined);
+  const isNamed = ["name", "kernel_min", "kernel_max"].some((field) => error(field) !== undefined);
   const number = (set: (value: number | "") => void) => (value: number | string) =>
     set(typeof value === "number" ? value : "");
   return (
@@ -156,7 +154,7 @@ function DeployDialog({ job, onClose }: Props) {
             min={0}
             allowDecimal={false}
             value={least}
-            error={error("min_kernels")}
+            error={error("kernel_min")}
             onChange={number(setLeast)}
           />
           <NumberInput
@@ -164,7 +162,7 @@ function DeployDialog({ job, onClose }: Props) {
             min={1}
             allowDecimal={false}
             value={most}
-            error={error("max_kernels")}
+            error={error("kernel_max")}
             onChange={number(setMost)}
           />
           {change.error !== null && !isNamed && <Problem error={change.error} />}

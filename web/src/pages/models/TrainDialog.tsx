@@ -156,7 +156,7 @@ function Form({ model, tables, numbers, onClose }: FormProps) {
           >
             {words.more}
           </Button>
-          <Collapse expanded={more}>
+          <Collapse expanded={more} mx={-4} px={4}>
             <Stack gap="lg" pt="sm">
               <ParameterFields {...change} declared={model.template_parameters} />
               <NumberFields {...change} tables={tables} />

@@ -147,7 +147,7 @@ function Further({ open, children }: { open: boolean; children: React.ReactNode 
       >
         {opened ? words.less : words.more}
       </Button>
-      <Collapse expanded={opened}>
+      <Collapse expanded={opened} mx={-4} px={4}>
         {opened && (
           <div className={classes.further}>
             <Stack gap="sm">{children}</Stack>

@@ -7,7 +7,7 @@ import { Figures } from "../../components/Facts";
 import { Answer, Empty } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { useAddress } from "../../components/useAddress";
-import { count, measure, percent, slotHours } from "../../format/format";
+import { count, percent, slotHours, slots } from "../../format/format";
 import { text } from "../../text";
 import { dayText, PRESETS, presetOf, spanOf } from "./span";
 import classes from "./Usage.module.css";
@@ -109,14 +109,14 @@ function Shown({ found }: { found: Schemas["UsageSummary"] }) {
     return <Empty title={words.empty.title} hint={words.empty.hint} command={words.empty.command} />;
   }
   const mean = found.slot_seconds / Math.max(1, found.until_at - found.from_at);
-  const slots = cluster.data?.slots.length;
+  const all = cluster.data?.slots.length;
   return (
     <>
       <Figures
         figures={[
           { label: words.total, value: slotHours(found.slot_seconds) },
           { label: words.jobs, value: count(found.num_jobs) },
-          { label: words.mean, value: slots ? words.ofSlots(measure(mean), count(slots)) : measure(mean) },
+          { label: words.mean, value: all ? words.ofSlots(slots(mean), count(all)) : slots(mean) },
         ]}
       />
       <DataTable
