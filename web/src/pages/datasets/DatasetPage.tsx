@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, Progress, Stack, Text } from "@mantine/core";
+import { Button, Group, Progress, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { cache } from "../../api/cache";
@@ -6,8 +6,9 @@ import { keyOf, useChange, useGet } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
+import { Crumbs } from "../../components/Crumbs";
 import { LinkTabs } from "../../components/LinkTabs";
-import { Answer } from "../../components/Notice";
+import { Answer, Reason } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { Snippet } from "../../components/Snippet";
@@ -33,17 +34,9 @@ export default function DatasetPage() {
     <Page
       title={name}
       heading={
-        <Group gap="sm" component="span">
-          <Anchor component={Link} to="/datasets" inherit>
-            {words.title}
-          </Anchor>
-          <span className="wrap">› {name}</span>
-          {dataset.data && (
-            <Text span size="sm">
-              <DatasetState dataset={dataset.data} />
-            </Text>
-          )}
-        </Group>
+        <Crumbs above={[{ to: "/datasets", title: words.title }]} name={name}>
+          {dataset.data && <DatasetState dataset={dataset.data} />}
+        </Crumbs>
       }
       actions={dataset.data && <Actions dataset={dataset.data} />}
     >
@@ -59,9 +52,7 @@ export default function DatasetPage() {
         {(data) => (
           <>
             {data.reason !== undefined && data.reason !== "" && (
-              <Text c={data.state === "failed" ? "red" : undefined} className="wrap" role="status">
-                {data.reason}
-              </Text>
+              <Reason failed={data.state === "failed"}>{data.reason}</Reason>
             )}
             {data.state === "importing" && <Importing dataset={data} />}
             {tab === "preview" ? (

@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { cache } from "../../api/cache";
@@ -7,9 +7,10 @@ import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
 import { CopyButton } from "../../components/Copy";
+import { Crumbs } from "../../components/Crumbs";
 import { type Fact, Facts } from "../../components/Facts";
 import { LinkTabs } from "../../components/LinkTabs";
-import { Answer } from "../../components/Notice";
+import { Answer, Reason } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { Sharing } from "../../components/Sharing";
@@ -35,17 +36,9 @@ export default function EnvironmentPage() {
     <Page
       title={name}
       heading={
-        <Group gap="sm" component="span">
-          <Anchor component={Link} to="/environments" inherit>
-            {words.title}
-          </Anchor>
-          <span className="wrap">› {name}</span>
-          {environment.data && (
-            <Text span size="sm">
-              <EnvironmentState environment={environment.data} />
-            </Text>
-          )}
-        </Group>
+        <Crumbs above={[{ to: "/environments", title: words.title }]} name={name}>
+          {environment.data && <EnvironmentState environment={environment.data} />}
+        </Crumbs>
       }
       actions={environment.data && <Actions environment={environment.data} />}
     >
@@ -59,11 +52,7 @@ export default function EnvironmentPage() {
       <Answer query={environment} rows={3} height={120}>
         {(data) => (
           <>
-            {data.why !== "" && (
-              <Text c={data.state === "failed" ? "red" : undefined} className="wrap" role="status">
-                {data.why}
-              </Text>
-            )}
+            {data.why !== "" && <Reason failed={data.state === "failed"}>{data.why}</Reason>}
             {tab === "log" ? (
               <Log name={name} isBuilding={data.state === "building"} />
             ) : (

@@ -107,7 +107,8 @@ function Shown({ found }: { found: Schemas["UsageSummary"] }) {
   if (found.sums.length === 0) {
     return <Empty title={words.empty.title} hint={words.empty.hint} command={words.empty.command} />;
   }
-  const mean = found.slot_seconds / Math.max(1, found.until_at - found.from_at);
+  const share = found.slot_seconds / Math.max(1, found.until_at - found.from_at);
+  const mean = share > 0 && share < 0.01 ? "< 0.01" : measure(share);
   const slots = cluster.data?.slots.length;
   return (
     <>
@@ -115,7 +116,7 @@ function Shown({ found }: { found: Schemas["UsageSummary"] }) {
         figures={[
           { label: words.total, value: slotHours(found.slot_seconds) },
           { label: words.jobs, value: count(found.num_jobs) },
-          { label: words.mean, value: slots ? words.ofSlots(measure(mean), count(slots)) : measure(mean) },
+          { label: words.mean, value: slots ? words.ofSlots(mean, count(slots)) : mean },
         ]}
       />
       <DataTable
