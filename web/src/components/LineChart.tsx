@@ -1,6 +1,6 @@
 import { useId, useMemo, useRef, useState } from "react";
 import type uPlot from "uplot";
-import { measure, NONE, time } from "../format/format";
+import { measure, measures, NONE, time } from "../format/format";
 import { text } from "../text";
 import type { Tokens } from "../theme/tokens";
 import { hueOf } from "../theme/tokens";
@@ -43,6 +43,7 @@ export function LineChart(props: Props) {
   const id = useId();
   const data = useMemo(() => [x, ...lines.map((line) => line.values)] as uPlot.AlignedData, [x, lines]);
   const names = lines.map((line) => `${line.name}${line.colour}${line.faint}${line.dashed}`).join("|");
+  const isWhole = useMemo(() => over === "number" && x.every(Number.isInteger), [over, x]);
   const calls = useRef({ write, onZoom });
   calls.current = { write, onZoom };
   const options = (tokens: Tokens): PlotOptions => ({
@@ -50,11 +51,14 @@ export function LineChart(props: Props) {
     axes: [
       over === "time"
         ? timeAxis(tokens)
-        : axis(tokens, { size: 32, values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
+        : axis(tokens, { size: 30, ...(isWhole && { incrs: WHOLE_STEPS }), values: (_, ticks) => measures(ticks) }),
       axis(tokens, {
         size: 64,
         ...(log && { grid: { stroke: tokens.border, width: 1, filter: wholePowers } }),
-        values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : calls.current.write(tick))),
+        values: (_, ticks) =>
+          calls.current.write === measure
+            ? measures(ticks)
+            : ticks.map((tick) => (tick === null ? "" : calls.current.write(tick))),
       }),
     ],
     series: [
@@ -124,7 +128,7 @@ export function LineChart(props: Props) {
           <Plot
             data={data}
             options={options}
-            shape={`${names}|${over}|${log}|${sync}|${x.length < 2}`}
+            shape={`${names}|${over}|${log}|${sync}|${x.length < 2}|${isWhole}`}
             height={height}
           />
         </div>
@@ -132,6 +136,11 @@ export function LineChart(props: Props) {
     </figure>
   );
 }
+
+/** Steps and epochs are counted: between two of them there is nothing. */
+const WHOLE_STEPS = [1, 2, 5]
+  .flatMap((first) => Array.from({ length: 9 }, (_, zeros) => first * 10 ** zeros))
+  .sort((one, other) => one - other);
 
 /** On a logarithmic axis only powers of ten have a line of their own. */
 const wholePowers: uPlot.Axis.Filter = (_, splits) =>

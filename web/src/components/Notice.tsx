@@ -1,5 +1,5 @@
 import { Alert, Button, Code, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
-import { IconAlertTriangle } from "@tabler/icons-react";
+import { IconAlertTriangle, IconInfoCircle } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { messageOf } from "../api/cache";
 import { Refused } from "../api/problem";
@@ -30,6 +30,17 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
           {text.retry}
         </Button>
       )}
+    </Alert>
+  );
+}
+
+/** Why something is as it is, in the server's words, where it stands above all else. */
+export function Reason({ failed, children }: { failed: boolean; children: ReactNode }) {
+  const color = failed ? "red" : "gray";
+  const icon = failed ? <IconAlertTriangle size={18} /> : <IconInfoCircle size={18} />;
+  return (
+    <Alert color={color} variant="outline" icon={icon} role="status" className="wrap">
+      {children}
     </Alert>
   );
 }

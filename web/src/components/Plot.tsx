@@ -60,17 +60,25 @@ export function Plot({ data, options, shape, height, onPlot }: Props) {
 
 const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const seconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const tenths = new Intl.DateTimeFormat("en-GB", { minute: "2-digit", second: "2-digit", fractionalSecondDigits: 1 });
+const TIME_STEPS = [
+  ...[0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30],
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * 60),
+  ...[1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760].map((hours) => hours * 3600),
+];
 const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
-/** Times below a chart: of day, to the second where they are that near; a new day says which it is. */
+/** Times below a chart: of day, to the second or its tenths where they are that near; a new day says which it is. */
 export function timeAxis(tokens: Tokens, more: uPlot.Axis = {}): uPlot.Axis {
   return axis(tokens, {
     space: 80,
+    size: (_, labels) => (labels?.some((label) => label.includes("\n")) ? 46 : 30),
+    incrs: TIME_STEPS,
     values: (_, ticks, _axis, _space, step) =>
       ticks.map((tick, index) => {
         const at = new Date(tick * 1000);
         if (step >= 86_400) return days.format(at);
-        const shown = (step < 60 ? seconds : hours).format(at);
+        const shown = (step < 1 ? tenths : step < 60 ? seconds : hours).format(at);
         const before = ticks[index - 1];
         const isNewDay = before !== undefined && new Date(before * 1000).getDate() !== at.getDate();
         return isNewDay ? `${days.format(at)}\n${shown}` : shown;

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from "react";
-import { age, isoTime, NONE, time } from "../format/format";
+import { age, duration, isoTime, NONE, time } from "../format/format";
 
 const watchers = new Set<() => void>();
 let now = Math.floor(Date.now() / 1000);
@@ -34,13 +34,13 @@ export function Time({ at }: { at: number | null | undefined }) {
   );
 }
 
-/** How long ago something was, which goes on while one looks. */
+/** How long ago something was, which goes on while one looks; or how long it took, if it is over. */
 export function Age({ since, until }: { since: number | null | undefined; until?: number | null }) {
   const current = useNow();
   if (since == null) return <span>{NONE}</span>;
   return (
     <time dateTime={isoTime(since)} title={isoTime(since)}>
-      {age((until ?? current) - since)}
+      {until == null ? age(current - since) : duration(until - since)}
     </time>
   );
 }

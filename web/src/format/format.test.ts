@@ -1,5 +1,18 @@
 import { expect, test } from "vitest";
-import { age, bytes, count, counted, duration, isoTime, measure, percent, slotHours, slots, time } from "./format";
+import {
+  age,
+  bytes,
+  count,
+  counted,
+  duration,
+  isoTime,
+  measure,
+  measures,
+  percent,
+  slotHours,
+  slots,
+  time,
+} from "./format";
 
 const plain = (text: string): string => text.replaceAll("\u202f", " ");
 
@@ -16,6 +29,23 @@ test.each([
   [null, "–"],
 ])("a measure of %s has three significant digits", (value, text) => {
   expect(measure(value)).toBe(text);
+});
+
+test.each([
+  [
+    [1.086, 1.088, 1.09],
+    ["1.086", "1.088", "1.09"],
+  ],
+  [
+    [0, 0.5, 1],
+    ["0", "0.5", "1"],
+  ],
+  [
+    [null, 100, 200],
+    ["", "100", "200"],
+  ],
+])("measures %s beside each other are told apart", (values, texts) => {
+  expect(measures(values)).toEqual(texts);
 });
 
 test.each([

@@ -26,6 +26,21 @@ export function measure(value: number | null | undefined): string {
   return trim(value.toPrecision(3));
 }
 
+/** Measures that stand beside each other on an axis, with as many digits as tell them apart; null: nothing is there. */
+export function measures(values: readonly (number | null)[]): string[] {
+  const written = (digits: number) =>
+    values.map((value) => {
+      if (value === null) return "";
+      const size = Math.abs(value);
+      return digits === 3 || size < 1e-3 || size >= 1000 ? measure(value) : trim(value.toPrecision(digits));
+    });
+  for (let digits = 3; digits < 7; digits += 1) {
+    const found = written(digits);
+    if (found.every((one, index) => one === "" || one !== found[index - 1])) return found;
+  }
+  return written(7);
+}
+
 function trim(text: string): string {
   return text.replace(/(\.\d*?)0+(?=e|$)/, "$1").replace(/\.(?=e|$)/, "");
 }

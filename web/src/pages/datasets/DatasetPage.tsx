@@ -8,7 +8,7 @@ import { useMay, useOwns } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
 import { Crumbs } from "../../components/Crumbs";
 import { LinkTabs } from "../../components/LinkTabs";
-import { Answer } from "../../components/Notice";
+import { Answer, Reason } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { Snippet } from "../../components/Snippet";
@@ -47,9 +47,7 @@ export default function DatasetPage() {
         {(data) => (
           <>
             {data.reason !== undefined && data.reason !== "" && (
-              <Text c={data.state === "failed" ? "red" : undefined} className="wrap" role="status">
-                {data.reason}
-              </Text>
+              <Reason failed={data.state === "failed"}>{data.reason}</Reason>
             )}
             {data.state === "importing" && <Importing dataset={data} />}
             {tab === "preview" ? (

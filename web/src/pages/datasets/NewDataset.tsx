@@ -17,6 +17,7 @@ import { DATASET } from "../../api/constraints";
 import { Refused } from "../../api/problem";
 import { useGet } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
+import { Crumbs } from "../../components/Crumbs";
 import { DropFiles } from "../../components/DropFiles";
 import { Problem } from "../../components/Notice";
 import { Page } from "../../components/Page";
@@ -76,7 +77,10 @@ export default function NewDataset() {
     }
   };
   return (
-    <Page title={words.newTitle}>
+    <Page
+      title={words.newTitle}
+      heading={<Crumbs above={[{ to: "/datasets", title: words.title }]} name={words.newTitle} />}
+    >
       <form
         className={classes.form}
         noValidate

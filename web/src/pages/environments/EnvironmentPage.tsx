@@ -10,7 +10,7 @@ import { CopyButton } from "../../components/Copy";
 import { Crumbs } from "../../components/Crumbs";
 import { type Fact, Facts } from "../../components/Facts";
 import { LinkTabs } from "../../components/LinkTabs";
-import { Answer } from "../../components/Notice";
+import { Answer, Reason } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { Sharing } from "../../components/Sharing";
@@ -53,11 +53,7 @@ export default function EnvironmentPage() {
       <Answer query={environment} rows={3} height={120}>
         {(data) => (
           <>
-            {data.why !== "" && (
-              <Text c={data.state === "failed" ? "red" : undefined} className="wrap" role="status">
-                {data.why}
-              </Text>
-            )}
+            {data.why !== "" && <Reason failed={data.state === "failed"}>{data.why}</Reason>}
             {tab === "log" ? (
               <Log name={name} isBuilding={data.state === "building"} />
             ) : (

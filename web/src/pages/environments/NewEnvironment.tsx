@@ -5,6 +5,7 @@ import { ENVIRONMENT } from "../../api/constraints";
 import { useChange } from "../../api/queries";
 import { violation } from "../../api/violation";
 import { useCanChange } from "../../app/Connection";
+import { Crumbs } from "../../components/Crumbs";
 import { Problem } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
@@ -51,7 +52,10 @@ export default function NewEnvironment() {
     setSources((before) => ({ ...before, [kind]: typed }));
   };
   return (
-    <Page title={words.newTitle}>
+    <Page
+      title={words.newTitle}
+      heading={<Crumbs above={[{ to: "/environments", title: words.title }]} name={words.newTitle} />}
+    >
       <form className={classes.form} noValidate onSubmit={create}>
         <Panel title={words.fields.kind}>
           <Stack gap="sm">

@@ -1,5 +1,6 @@
 import { Button, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
+import { Crumbs } from "../../components/Crumbs";
 import { Empty } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { useAddress } from "../../components/useAddress";
@@ -22,7 +23,10 @@ export default function Compare() {
     address.set({ ids: jobsOf(typed).join(",") });
   };
   return (
-    <Page title={words.compare}>
+    <Page
+      title={words.compare}
+      heading={<Crumbs above={[{ to: "/jobs", title: text.nav.jobs }]} name={words.compare} />}
+    >
       <form onSubmit={show} className={classes.tools}>
         <TextInput
           label={words.compareIds}

@@ -1,9 +1,9 @@
 import { useGet } from "../../api/queries";
 import { Answer } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
+import { type ShortColumn, ShortTable } from "../../components/ShortTable";
 import { text } from "../../text";
 import { differences } from "./facts";
-import classes from "./Job.module.css";
 
 const words = text.job.config;
 
@@ -18,29 +18,19 @@ export function DifferencesPanel({ mine, theirs }: { mine: string; theirs: strin
           if (one.data === undefined) return null;
           const found = differences(one.data.job.spec, their.job.spec);
           if (found.length === 0) return <span className="dim">{words.same}</span>;
+          const shown = (value: string | null) => value ?? <span className="dim">{words.none}</span>;
+          const columns: ShortColumn<(typeof found)[number]>[] = [
+            { title: words.field, tight: true, cell: (row) => <span className="mono">{row.field}</span> },
+            { title: mine, cell: (row) => shown(row.mine) },
+            { title: theirs, cell: (row) => shown(row.theirs) },
+          ];
           return (
-            <section className={classes.box} tabIndex={0} aria-label={words.onlyChanged(found.length)}>
-              <table className={classes.table}>
-                <thead>
-                  <tr>
-                    <th scope="col">{words.field}</th>
-                    <th scope="col">{mine}</th>
-                    <th scope="col">{theirs}</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {found.map(({ field, mine: before, theirs: after }) => (
-                    <tr key={field}>
-                      <th scope="row" className="mono">
-                        {field}
-                      </th>
-                      <td className="wrap">{before ?? <span className="dim">{words.none}</span>}</td>
-                      <td className="wrap">{after ?? <span className="dim">{words.none}</span>}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </section>
+            <ShortTable
+              label={words.onlyChanged(found.length)}
+              columns={columns}
+              rows={found}
+              rowId={(row) => row.field}
+            />
           );
         }}
       </Answer>

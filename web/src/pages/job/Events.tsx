@@ -3,11 +3,11 @@ import { useState } from "react";
 import type { Schemas } from "../../api/client";
 import { useGet } from "../../api/queries";
 import { Answer } from "../../components/Notice";
+import { type ShortColumn, ShortTable } from "../../components/ShortTable";
 import { Time } from "../../components/Time";
 import { useAddress } from "../../components/useAddress";
 import { NONE } from "../../format/format";
 import { text } from "../../text";
-import classes from "./Job.module.css";
 
 const words = text.job.events;
 const PART = 200;
@@ -38,6 +38,13 @@ const KINDS: readonly Schemas["EventKind"][] = [
   "warning",
 ];
 
+const COLUMNS: readonly ShortColumn<Schemas["Event"]>[] = [
+  { title: words.columns.time, tight: true, cell: (event) => <Time at={event.at} /> },
+  { title: words.columns.kind, tight: true, cell: (event) => event.kind },
+  { title: words.columns.task, tight: true, cell: (event) => event.task_id ?? NONE },
+  { title: words.columns.message, cell: (event) => event.message },
+];
+
 /** What happened to the job, the newest first. */
 export default function Events({ detail }: { detail: Schemas["JobDetail"] }) {
   const { id } = detail.job;
@@ -66,30 +73,12 @@ export default function Events({ detail }: { detail: Schemas["JobDetail"] }) {
             <span className="dim">{words.none}</span>
           ) : (
             <>
-              <section className={classes.box} tabIndex={0} aria-label={text.job.tabs.events}>
-                <table className={classes.table}>
-                  <thead>
-                    <tr>
-                      <th scope="col">{words.columns.time}</th>
-                      <th scope="col">{words.columns.kind}</th>
-                      <th scope="col">{words.columns.task}</th>
-                      <th scope="col">{words.columns.message}</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {page.events.map((event) => (
-                      <tr key={event.seq}>
-                        <td style={{ whiteSpace: "nowrap" }}>
-                          <Time at={event.at} />
-                        </td>
-                        <td style={{ whiteSpace: "nowrap" }}>{event.kind}</td>
-                        <td style={{ whiteSpace: "nowrap" }}>{event.task_id ?? NONE}</td>
-                        <td className="wrap">{event.message}</td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </section>
+              <ShortTable
+                label={text.job.tabs.events}
+                columns={COLUMNS}
+                rows={page.events}
+                rowId={(event) => String(event.seq)}
+              />
               {page.events.length >= limit && limit < MOST && (
                 <Button variant="default" onClick={() => setLimit(Math.min(MOST, limit * 4))}>
                   {words.older}

@@ -115,7 +115,7 @@ function Strip({ job, points, marks, until }: Props) {
       </div>
       {box !== null && <Marks marks={marks} box={box} />}
       {at !== null && (
-        <p className={classes.caption}>
+        <p className={classes.pointed}>
           {time(at)} · {count(held)} {words.held}
         </p>
       )}

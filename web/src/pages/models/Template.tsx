@@ -1,4 +1,4 @@
-import { Button, Table, Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -14,6 +14,7 @@ import { Facts } from "../../components/Facts";
 import { Answer } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
+import { type ShortColumn, ShortTable } from "../../components/ShortTable";
 import { Time } from "../../components/Time";
 import { useAddress } from "../../components/useAddress";
 import { textOf, type Unpacked, unpack } from "../../files/untar";
@@ -151,40 +152,31 @@ function About({ template }: { template: Template }) {
   );
 }
 
+const heads = words.template.parameter;
+const PARAMETERS: readonly ShortColumn<Template["parameters"][number]>[] = [
+  { title: heads.name, tight: true, cell: (one) => <span className="mono wrap">{one.name}</span> },
+  { title: heads.kind, tight: true, cell: (one) => words.template.kinds[one.kind] },
+  {
+    title: heads.default,
+    cell: (one) => (one.default == null ? <i className="dim">{words.template.required}</i> : written(one.default)),
+  },
+  {
+    title: heads.values,
+    cell: (one) =>
+      one.choices?.length ? one.choices.join(", ") : words.form.bounds(one.minimum ?? null, one.maximum ?? null),
+  },
+  { title: heads.description, cell: (one) => one.description },
+];
+
 function Parameters({ template }: { template: Template }) {
   if (template.parameters.length === 0) return <Text c="dimmed">{words.model.noParameters}</Text>;
-  const heads = words.template.parameter;
   return (
-    <section className={classes.tableBox} aria-label={words.template.parameters} tabIndex={0}>
-      <Table>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>{heads.name}</Table.Th>
-            <Table.Th>{heads.kind}</Table.Th>
-            <Table.Th>{heads.default}</Table.Th>
-            <Table.Th>{heads.values}</Table.Th>
-            <Table.Th>{heads.description}</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {template.parameters.map((one) => (
-            <Table.Tr key={one.name}>
-              <Table.Td className="mono wrap">{one.name}</Table.Td>
-              <Table.Td>{words.template.kinds[one.kind]}</Table.Td>
-              <Table.Td className="wrap">
-                {one.default == null ? <i className="dim">{words.template.required}</i> : written(one.default)}
-              </Table.Td>
-              <Table.Td className="wrap">
-                {one.choices?.length
-                  ? one.choices.join(", ")
-                  : words.form.bounds(one.minimum ?? null, one.maximum ?? null)}
-              </Table.Td>
-              <Table.Td className="wrap">{one.description}</Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </section>
+    <ShortTable
+      label={words.template.parameters}
+      columns={PARAMETERS}
+      rows={template.parameters}
+      rowId={(one) => one.name}
+    />
   );
 }
 

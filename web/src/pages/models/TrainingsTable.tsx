@@ -17,7 +17,7 @@ const COLUMNS: Column<Training>[] = [
   {
     id: "name",
     header: words.columns.training,
-    size: 190,
+    size: 160,
     cell: ({ row }) => (
       <span className="cut" title={row.original.name}>
         {row.original.name}
@@ -28,14 +28,14 @@ const COLUMNS: Column<Training>[] = [
   {
     id: "model",
     header: words.columns.model,
-    size: 190,
+    size: 160,
     cell: ({ row }) => row.original.model,
     meta: { sort: "model" },
   },
   {
     id: "state",
     header: words.columns.state,
-    size: 140,
+    size: 124,
     cell: ({ row }) => <TrainingState state={row.original.state} />,
   },
   {

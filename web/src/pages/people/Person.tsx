@@ -7,6 +7,7 @@ import { useChange, useGet } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
 import { useMe } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
+import { Crumbs } from "../../components/Crumbs";
 import { Facts } from "../../components/Facts";
 import { Answer, Problem } from "../../components/Notice";
 import { Page } from "../../components/Page";
@@ -27,7 +28,7 @@ export default function Person() {
   const { name = "" } = useParams();
   const user = useGet("/v1/users/{name}", { params: { path: { name } } }, { fresh: true });
   return (
-    <Page title={name} heading={<span className="wrap">{name}</span>}>
+    <Page title={name} heading={<Crumbs above={[{ to: "/people", title: text.nav.people }]} name={name} />}>
       <Answer query={user}>
         {(shown) => (
           <Sides

@@ -45,8 +45,8 @@ test("curves of several jobs share an axis", () => {
   ).toEqual({
     x: [1, 2, 3],
     values: [
-      [10, null, 30],
-      [null, 20, 33],
+      [10, undefined, 30],
+      [undefined, 20, 33],
     ],
   });
   expect(aligned([])).toEqual({ x: [], values: [] });

@@ -64,10 +64,10 @@ export function smoothed(values: readonly (number | null)[], weight: number): (n
   });
 }
 
-/** Several lists of values on one axis: where one has nothing it is null. */
+/** Several lists of values on one axis: where one has nothing, and others have, it is undefined. */
 export function aligned(lists: readonly { x: readonly number[]; values: readonly (number | null)[] }[]): {
   x: number[];
-  values: (number | null)[][];
+  values: (number | null | undefined)[][];
 } {
   const [first, ...others] = lists;
   if (first === undefined) return { x: [], values: [] };
@@ -77,7 +77,7 @@ export function aligned(lists: readonly { x: readonly number[]; values: readonly
   const x = [...new Set(lists.flatMap((list) => [...list.x]))].sort((one, other) => one - other);
   const place = new Map(x.map((value, index) => [value, index]));
   const values = lists.map((list) => {
-    const row: (number | null)[] = Array.from({ length: x.length }, () => null);
+    const row = new Array<number | null | undefined>(x.length).fill(undefined);
     list.x.forEach((at, index) => {
       const where = place.get(at);
       if (where !== undefined) row[where] = list.values[index] ?? null;
