@@ -1,11 +1,13 @@
 """On a GPU: what a step costs alone against plain PyTorch, and how long a change of members stops a training.
 
-Alone: the same model, data and optimizer in a plain loop and in Pliant, in turns in one process; `fast`, and `exact`
-with one part, compute the same operations as the plain loop (`exact` with deterministic kernels). Change of members: a
+Alone: the same model, data and optimizer in a plain loop and in Pliant, in one process; `fast`, and `exact` with one
+part, compute the same operations as the plain loop (`exact` with deterministic kernels). They take turns step by step,
+and each step is compared with the plain one beside it: within seconds a host may become a third faster or slower, and
+most of such a step is the host's. Change of members: a
 training with one task gets a second one on the same GPU and loses it again; the figure is how long the first stood
 still. No server runs.
 
-    python -m bench.gpu [--steps 50] [--rounds 5] [--out bench/results/gpu.md]
+    python -m bench.gpu [--steps 100] [--rounds 5] [--width 2048] [--out bench/results/gpu.md]
 
 Claim: alone, at most 1.02 of the plain loop's step.
 """
@@ -17,7 +19,7 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -36,15 +38,16 @@ from pliant.train.errors import Departed
 from pliant.train.group.membership import TaskMembership
 
 BATCH, WIDTH = 512, 2048
+MODES: tuple[Mode, ...] = ("fast", "exact")
 MOST_ALONE = 1.02
 PATIENCE_S = 180.0
 WARM_UP = 5
 
 
-def build() -> tuple[nn.Module, torch.optim.Optimizer]:
-    """Return a model of 10 million parameters on the GPU, the same every time."""
+def build(width: int = WIDTH) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """Return a model on the GPU, the same every time; of 10 million parameters, if its layers are not wider."""
     torch.manual_seed(1)
-    sizes = [784, WIDTH, WIDTH, WIDTH, 10]
+    sizes = [784, width, width, width, 10]
     layers = [part for a, b in pairwise(sizes) for part in (nn.Linear(a, b), nn.ReLU())]
     model = nn.Sequential(*layers[:-1]).cuda()
     return model, torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
@@ -61,43 +64,46 @@ def collate(samples: list[tuple[torch.Tensor, torch.Tensor]]) -> list[torch.Tens
     return [torch.stack(column) for column in zip(*samples, strict=True)]
 
 
-def plain_step_s(num_steps: int) -> float:
-    """Return the seconds a step of the plain loop takes."""
-    torch.use_deterministic_algorithms(False)  # `exact` asked for them in this process
-    model, optimizer = build()
-    samples = data(1)
-
-    def step() -> None:
-        x, y = collate([samples[index] for index in range(BATCH)])
+def plain_steps(samples: TensorDataset, width: int) -> Iterator[None]:
+    """Train one epoch in a plain loop, a step for every value that is asked for."""
+    model, optimizer = build(width)
+    order = torch.randperm(len(samples)).tolist()
+    for first in range(0, len(samples), BATCH):
+        x, y = collate([samples[index] for index in order[first : first + BATCH]])
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
+        yield
 
-    return _timed(step, num_steps)
 
-
-def pliant_step_s(num_steps: int, mode: Mode) -> float:
-    """Return the seconds a step of Pliant alone takes."""
-    model, optimizer = build()
-    steps: list[float] = []
-    samples = data(num_steps + WARM_UP)
+def pliant_steps(samples: TensorDataset, width: int, mode: Mode) -> Iterator[None]:
+    """Train the same in Pliant alone."""
+    model, optimizer = build(width)
     run = Run(model, optimizer, samples, batch_size=BATCH, virtual_workers=1, mode=mode, collate_fn=collate)
     for _ in run.epochs(1):
         for x, y in run:
             run.step(nn.functional.cross_entropy(model(x), y))
+            yield
+
+
+def alone(num_steps: int, width: int) -> dict[str, list[float]]:
+    """Return the seconds of every step by who made it; the steps of one place were made one after the other."""
+    samples = data(num_steps + WARM_UP)
+    loops = {"plain loop": plain_steps(samples, width)}
+    loops |= {mode: pliant_steps(samples, width, mode) for mode in MODES}
+    times: dict[str, list[float]] = {name: [] for name in loops}
+    for number in range(num_steps + WARM_UP):
+        turn = number % len(loops)
+        for name in (*list(loops)[turn:], *list(loops)[:turn]):
+            torch.use_deterministic_algorithms(name == "exact", warn_only=True)
             torch.cuda.synchronize()
-            steps.append(time.perf_counter())
-    return statistics.median(b - a for a, b in pairwise(steps[WARM_UP - 1 :]))
-
-
-def _timed(step: Callable[[], None], num_steps: int) -> float:
-    times = []
-    for _ in range(num_steps + WARM_UP):
-        began = time.perf_counter()
-        step()
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times[WARM_UP:])
+            began = time.perf_counter()
+            next(loops[name])
+            torch.cuda.synchronize()
+            times[name].append(time.perf_counter() - began)
+    for loop in loops.values():
+        assert next(loop, "the end") == "the end"
+    return {name: steps[WARM_UP:] for name, steps in times.items()}
 
 
 # -- a change of members --------------------------------------------------------------------------------------------
@@ -219,26 +225,35 @@ def pauses(rounds: int) -> tuple[list[float], list[float], set[str]]:
     return grown, shrunk, coordinator.notes
 
 
-def page(command: str, rounds: int, num_steps: int) -> tuple[str, list[Claim]]:
+def middle_half(values: list[float]) -> str:
+    """Return the median, and the range of the half of all values around it.
+
+    >>> middle_half([1.0, 2.0, 3.0, 4.0, 50.0])
+    '3.00 [2.00 4.00]'
+    """
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{middle:.2f} [{low:.2f} {high:.2f}]"
+
+
+def page(command: str, rounds: int, num_steps: int, width: int) -> tuple[str, list[Claim]]:
     """Measure, and return the report and the claims."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read once, for all of them: `exact` needs it
-    found: dict[str, list[float]] = {"plain loop": [], "fast": [], "exact": []}
+    found: dict[str, list[float]] = {}
     for _ in range(rounds):
-        found["plain loop"].append(plain_step_s(num_steps))
-        found["fast"].append(pliant_step_s(num_steps, "fast"))  # after the plain loop: `exact` changes kernels
-        found["exact"].append(pliant_step_s(num_steps, "exact"))
+        for name, steps in alone(num_steps, width).items():
+            found.setdefault(name, []).extend(steps)
     grown, shrunk, notes = pauses(rounds)
     claims = []
-    for mode in ("fast", "exact"):
+    for mode in MODES:
         ratio = statistics.median(a / b for a, b in zip(found[mode], found["plain loop"], strict=True))
         text = f"alone, `{mode}`: at most {MOST_ALONE:.2f} of the plain loop's step"
         claims.append(Claim(text=text, found=f"{ratio:.3f}", holds=ratio <= MOST_ALONE))
-    rows = [(name, spread([1000 * value for value in values], 2)) for name, values in found.items()]
+    rows = [(name, middle_half([1000 * value for value in values])) for name, values in found.items()]
     changes = [("1 → 2 tasks", grown), ("2 → 1 tasks", shrunk)]
     parts = [
         head("Pliant on a GPU", command),
         f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}\n",
-        table(("alone", "ms a step"), *rows),
+        table(("alone", "ms a step: median [middle half]"), *rows),
         table(
             ("two tasks on this GPU", "ms that the first stood still"),
             *((n, spread([1000 * v for v in vs])) for n, vs in changes),
@@ -252,14 +267,18 @@ def page(command: str, rounds: int, num_steps: int) -> tuple[str, list[Claim]]:
 def main() -> int:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--width", type=int, default=WIDTH, help="of the layers; 8192 keeps the GPU busy, not the host")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     if not torch.cuda.is_available():
         print("no GPU: nothing was measured")
         return 0
-    text, claims = page(f"python -m bench.gpu --steps {given.steps} --rounds {given.rounds}", given.rounds, given.steps)
+    command = f"python -m bench.gpu --steps {given.steps} --rounds {given.rounds}"
+    if given.width != WIDTH:
+        command += f" --width {given.width}"
+    text, claims = page(command, given.rounds, given.steps, given.width)
     return finish(text, claims, given.out)
 
 

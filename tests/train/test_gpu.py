@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import torch
 from tests.train import on_gpu
 from tests.train.crew import run_in
 from tests.train.group.test_collectives import groups_of, never, together
+from torch.utils.data import TensorDataset
 
 from pliant.core.job import Mode
+from pliant.train import Run
 from pliant.train.errors import GenerationLost
 from pliant.train.group.collectives import Group, GroupSpec, connect, num_closing_groups
 from pliant.train.group.rendezvous import RendezvousServer
@@ -49,6 +52,30 @@ def test_fast_mode_computes_the_same_but_for_rounding() -> None:
     assert both[0]["weights"] == both[1]["weights"]
     for found, expected in zip(both[0]["weights"], alone["weights"], strict=True):
         assert found == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize(("parts", "waits"), [(1, 0), (4, 1)])
+def test_the_host_goes_on_while_the_gpu_computes_a_step(parts: int, waits: int) -> None:
+    """With one part it waits for the loss alone, whose copy is queued before the backward pass; else for the sums."""
+    model = torch.nn.Linear(4, 1).cuda()
+    data = TensorDataset(torch.randn(64, 4).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    run = Run(model, optimizer, data, batch_size=16, mode="exact", virtual_workers=parts)
+    for _ in run.epochs(2):
+        losses, seen = [], 0
+        for (batch,) in run:
+            loss = model(batch).square().mean()
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                torch.cuda.set_sync_debug_mode("warn")
+                has_stepped = run.step(loss)
+                torch.cuda.set_sync_debug_mode("default")
+            losses.append(loss.item())
+            seen += sum("synchronizing CUDA operation" in str(one.message) for one in warned)
+            if has_stepped:
+                assert run.last["loss"] == pytest.approx(sum(losses) / parts, rel=1e-6)
+                losses.clear()
+    assert seen == waits * run.steps_per_epoch, "in the second epoch: the first step makes the optimizer's state"
 
 
 def test_memory_of_tasks_that_left_is_given_back() -> None:

@@ -7,25 +7,26 @@ from hypothesis import strategies as st
 
 from pliant.train.errors import TrainingError
 from pliant.train.sum.metrics import NUM_ELEMENTS, NUM_METRICS, MetricSums
+from pliant.train.sum.readout import Element, Readout
 
 
 @given(st.lists(st.tuples(st.floats(-100, 100), st.integers(1, 50)), min_size=1, max_size=9), st.integers(0, 4))
 def test_means_are_weighted_by_samples(parts: list[tuple[float, int]], first: int) -> None:
     metric_sums = MetricSums()
-    elements: list[float | torch.Tensor] = [0.0] * (first + NUM_ELEMENTS)
+    elements: list[Element] = [0.0] * (first + NUM_ELEMENTS)
     for value, num_samples in parts:
         metric_sums.add(elements, value, {"b": torch.tensor(value), "a": 1.0}, num_samples, first=first)
 
-    means = metric_sums.means([float(element) for element in elements[first:]])
+    means = metric_sums.means(Readout().finish(elements[first:]))
 
     expected = sum(value * n for value, n in parts) / sum(n for _, n in parts)
     assert means == pytest.approx({"loss": expected, "a": 1.0, "b": expected}, rel=1e-5, abs=1e-5)
-    assert [float(element) for element in elements[:first]] == [0.0] * first
+    assert Readout().finish(elements[:first]) == [0.0] * first
 
 
 def test_names_are_those_of_the_first_part() -> None:
     metric_sums = MetricSums()
-    elements: list[float | torch.Tensor] = [0.0] * NUM_ELEMENTS
+    elements: list[Element] = [0.0] * NUM_ELEMENTS
     metric_sums.add(elements, 1.0, {"a": 1.0}, 1)
 
     with pytest.raises(TrainingError, match=r"got the metrics \('b',\), and \('a',\) before"):
@@ -41,7 +42,7 @@ def test_a_metric_of_several_numbers_is_refused() -> None:
 
 def test_the_example_of_the_module() -> None:
     sums = MetricSums()
-    parts: list[list[float | torch.Tensor]] = [[0.0] * NUM_ELEMENTS for _ in range(2)]
+    parts: list[list[Element]] = [[0.0] * NUM_ELEMENTS for _ in range(2)]
     sums.add(parts[0], 2.0, {}, 3)
     sums.add(parts[1], 4.0, {}, 1)
 
@@ -57,7 +58,7 @@ def test_task_without_a_part_yet_knows_the_names_of_the_values_that_others_have(
 
 def test_the_loss_of_weighted_parts_is_a_mean_over_the_weights() -> None:
     sums = MetricSums()
-    parts: list[list[float | torch.Tensor]] = [[0.0] * NUM_ELEMENTS for _ in range(2)]
+    parts: list[list[Element]] = [[0.0] * NUM_ELEMENTS for _ in range(2)]
     sums.add(parts[0], 2.0, {}, 3, loss_weight=100.0, is_weighted=True)
     sums.add(parts[1], 4.0, {}, 1, loss_weight=300.0, is_weighted=True)
 

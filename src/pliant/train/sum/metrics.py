@@ -14,6 +14,7 @@ from typing import Final
 import torch
 
 from pliant.train.errors import TrainingError
+from pliant.train.sum.readout import Element, Weighed
 
 NUM_METRICS: Final = 16
 """Metrics that a step can carry beside the loss."""
@@ -30,7 +31,7 @@ class MetricSums:
 
     def add(
         self,
-        elements: list[float | torch.Tensor],
+        elements: list[Element],
         loss: float | torch.Tensor,
         metrics: Mapping[str, float | torch.Tensor],
         num_samples: int,
@@ -56,12 +57,12 @@ class MetricSums:
         if self._names is not None and names != self._names:
             raise TrainingError(f"step got the metrics {names}, and {self._names} before; give the same always")
         self._names = names
-        elements[first + _LOSS] += _amount(loss, "the loss") * (num_samples if loss_weight is None else loss_weight)
-        elements[first + _COUNT] += num_samples
+        _add(elements, first + _LOSS, _amount(loss, "the loss"), num_samples if loss_weight is None else loss_weight)
+        _add(elements, first + _COUNT, 1.0, num_samples)
         if is_weighted and loss_weight is not None:
-            elements[first + _WEIGHT] += loss_weight
+            _add(elements, first + _WEIGHT, 1.0, loss_weight)
         for place, name in enumerate(names):
-            elements[first + _FIRST_METRIC + place] += _amount(metrics[name], f"the metric {name}") * num_samples
+            _add(elements, first + _FIRST_METRIC + place, _amount(metrics[name], f"the metric {name}"), num_samples)
 
     def means(self, sums: Sequence[float], *, known: Collection[str] = ()) -> dict[str, float]:
         """Return the means over the global batch from the sums of all tasks.
@@ -78,6 +79,14 @@ class MetricSums:
     def divisor(self, sums: Sequence[float]) -> float:
         """Return what the summed gradients are divided by: the weights of all parts, or 1 if they have none."""
         return sums[_WEIGHT] or 1.0
+
+
+def _add(elements: list[Element], place: int, value: float | torch.Tensor, weight: float) -> None:
+    before = elements[place]
+    if isinstance(value, torch.Tensor) and isinstance(before, float) and before == 0.0:
+        elements[place] = Weighed(value, weight)
+    else:
+        elements[place] = (before.product() if isinstance(before, Weighed) else before) + value * weight
 
 
 def _amount(value: float | torch.Tensor, what: str) -> float | torch.Tensor:

@@ -27,9 +27,10 @@ The tree does not add 3.0 and 4.0: it adds 4.0 and the gradient of leaf 3, which
 A part that is computed in several pieces (`accumulate`) is one leaf all the same: `hold` puts the gradient of a piece
 aside, `restore` gives it back before the next backward pass, which adds to it.
 
-Three cases have less to do. A task alone with one leaf copies nothing: autograd's gradients stay where they are. A task
-alone with several leaves has no exchange, and the partial sum is the result. With two tasks of one partial sum each,
-there is only one order to add them, so the stock all-reduce does it.
+Three cases have less to do. A task alone with one leaf copies nothing: autograd's gradients stay where they are, while
+the control elements are on their way to the host (`Readout`). A task alone with several leaves has no exchange, and the
+partial sum is the result. With two tasks of one partial sum each, there is only one order to add them, so the stock
+all-reduce does it.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,6 +44,7 @@ from pliant.train.sum import tree
 from pliant.train.sum.buckets import BUCKET_BYTES, BucketLayout
 from pliant.train.sum.exchange import Exchange
 from pliant.train.sum.partial_sums import PartialSums
+from pliant.train.sum.readout import Element, Readout
 from pliant.train.sum.running import RunningBuffers
 from pliant.train.sum.tail import TailLayout
 
@@ -68,7 +70,7 @@ class Reducer:
         bucket_bytes: int = BUCKET_BYTES,
     ) -> None:
         self.parameters = tuple(dict.fromkeys(parameters))
-        self.control: list[float | torch.Tensor] = [0.0] * num_control
+        self.control: list[Element] = [0.0] * num_control
         """Control elements of the present leaf."""
         self._running = running
         self._tail = TailLayout(
@@ -77,6 +79,7 @@ class Reducer:
         self._layout = BucketLayout(self.parameters, num_tail=self._tail.num_elements, bytes_at_most=bucket_bytes)
         self._exchange = Exchange(self._layout)
         self._sums = PartialSums(len(self.parameters) + 1)  # the last place is that of the tail
+        self._readout = Readout()
         self._held: list[torch.Tensor | None] = []
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
         self._group = Group(number=0, rank=0, size=1, backend=None)
@@ -112,7 +115,8 @@ class Reducer:
         self.release()
         self._held.clear()
         self.control = [0.0] * self._tail.num_control
-        self._sums.begin()
+        if not self._is_alone:
+            self._sums.begin()
         self._set_hooks(not self._is_alone)
 
     def restore(self) -> None:
@@ -133,7 +137,9 @@ class Reducer:
 
         The pass raises GenerationLost when a gradient is ready and `is_lost()` is true, or an exchange fails.
         """
-        if not self._is_alone:
+        if self._is_alone:
+            self._readout.start(self.control)
+        else:
             self._open_leaf()
             self._is_armed, self._is_lost = True, is_lost
 
@@ -178,7 +184,7 @@ class Reducer:
             self._contribute_nothing()
         self._exchange.finish(is_lost=is_lost)
         if self._is_alone:
-            return [float(value) for value in self.control]
+            return self._readout.finish(self.control)
         tail = self._sum_tail()
         self._running.read(self._tail.running(tail))
         sums: list[float] = self._tail.control(tail).tolist()
@@ -209,11 +215,16 @@ class Reducer:
     def _attach_sums(self) -> None:
         if self._is_alone:
             return
+        for parameter, total in zip(self.parameters, self._totals(), strict=True):
+            parameter.grad = total
+
+    def _totals(self) -> list[torch.Tensor | None]:
+        if not self._exchange.buffer_sets:
+            return self._sums.totals()[:-1]
         used: list[bool] = (self._tail.flags(self._sum_tail()) > 0).tolist()
-        buffer_sets = self._exchange.buffer_sets
-        sums = buffer_sets[0].views if buffer_sets else self._sums.totals()[:-1]
-        for parameter, total, is_used in zip(self.parameters, sums, used, strict=True):
-            parameter.grad = total if is_used else None
+        return [
+            total if is_used else None for total, is_used in zip(self._exchange.buffer_sets[0].views, used, strict=True)
+        ]
 
     def release(self) -> None:
         """Take the gradients away from the parameters."""

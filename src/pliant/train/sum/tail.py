@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
+from pliant.train.sum.readout import Element, Weighed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TailLayout:
@@ -32,12 +34,17 @@ class TailLayout:
     def running(self, tail: torch.Tensor) -> torch.Tensor:
         return tail[self.num_control + self.num_flags :]
 
-    def make(self, control: Sequence[float | torch.Tensor], device: torch.device) -> torch.Tensor:
-        """Return a tail with these control elements and zeros."""
+    def make(self, control: Sequence[Element], device: torch.device) -> torch.Tensor:
+        """Return a tail with these control elements and zeros, without waiting for a device."""
         tail = torch.zeros(self.num_elements, device=device)
-        if any(isinstance(value, torch.Tensor) for value in control):
-            values = [torch.as_tensor(value, dtype=torch.float32, device=device) for value in control]
-            tail[: self.num_control] = torch.stack(values)
-        else:
+        if tail.is_cpu and not any(isinstance(value, torch.Tensor | Weighed) for value in control):
             tail[: self.num_control] = torch.tensor(control)
+            return tail
+        for place, value in enumerate(control):
+            if isinstance(value, Weighed):
+                tail[place].copy_(value.product())
+            elif isinstance(value, torch.Tensor):
+                tail[place].copy_(value)
+            elif value:
+                tail[place].fill_(value)  # no copy of a number in the host's memory, which the host would wait for
         return tail
