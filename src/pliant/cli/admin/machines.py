@@ -152,7 +152,7 @@ def _row(view: MachineView) -> list[str]:
         view.name,
         view.state,
         str(view.num_taken),
-        str(len(view.slots) - view.num_excluded),
+        str(sum(slot.taken or slot.excluded is None for slot in view.slots)),
         _hardware(view),
         *_now(view.facts),
         ", ".join(f"{name}={value}" for name, value in view.labels.items()) or formatting.NOTHING,

@@ -1,6 +1,14 @@
+import { ActionIcon } from "@mantine/core";
+import { IconBan } from "@tabler/icons-react";
+import { useState } from "react";
 import { Link } from "react-router";
+import { useMay } from "../../app/session";
+import { bytes, percent } from "../../format/format";
 import { text } from "../../text";
 import { hueOf, patternOf } from "../../theme/tokens";
+import { ExcludeDialog } from "./ExcludeDialog";
+import { Bar } from "./Hardware";
+import { type Device, deviceOf, partOf } from "./hardware";
 import classes from "./Machines.module.css";
 import { type ColourBy, colourOf, type Holder, type Machine, type MachineSlot, seatOf } from "./map";
 
@@ -12,9 +20,11 @@ interface Props {
   by: ColourBy;
 }
 
-/** One slot: its number, the colours of who holds it, and their names. Who shares it has a part of its width each. */
+/** One slot: its number, the colours of who holds it, their names, and its GPU. Who shares it has a part of its width each. */
 export function Cell({ machine, slot, by }: Props) {
   const seat = seatOf(machine, slot);
+  const device = deviceOf(machine, slot.slot);
+  const leaves = slot.excluded !== null && slot.taken;
   return (
     <li className={classes.cell} data-seat={seat}>
       <div className={classes.fill} aria-hidden>
@@ -27,11 +37,17 @@ export function Cell({ machine, slot, by }: Props) {
         {seat === "others" && words.others}
         {seat === "free" && words.free}
         {seat === "closed" && words.closed}
+        {seat === "excluded" && words.excludedSlot}
+        {leaves && <span className={classes.leaves}>{words.excludedSlot}</span>}
       </div>
-      <span className={classes.number}>
-        <span className="unseen">{words.slot(slot.slot)}</span>
-        <span aria-hidden>{slot.slot}</span>
-      </span>
+      {device !== null && <Gpu device={device} />}
+      <div className={classes.foot}>
+        {slot.excluded === null && <ExcludeButton machine={machine} slot={slot.slot} />}
+        <span className={classes.number}>
+          <span className="unseen">{words.slot(slot.slot)}</span>
+          <span aria-hidden>{slot.slot}</span>
+        </span>
+      </div>
     </li>
   );
 }
@@ -49,5 +65,50 @@ function Who({ holder, by }: { holder: Holder; by: ColourBy }) {
     >
       {by === "job" ? holder.job_id : holder.queue}
     </Link>
+  );
+}
+
+/** The GPU of a slot: how full its memory is, how busy and how hot it is. */
+function Gpu({ device }: { device: Device }) {
+  const memory = partOf(device.memory_used_bytes, device.memory_bytes);
+  const full = memory && words.ofSlots(bytes(memory.used), bytes(memory.total));
+  return (
+    <div className={classes.gpu} title={full === null ? device.model : `${device.model}, ${full}`}>
+      {memory !== null && (
+        <>
+          <div className="cut">
+            <span className="unseen">{words.gpuMemory} </span>
+            {bytes(memory.used)}
+          </div>
+          <Bar part={memory} />
+        </>
+      )}
+      <div className={classes.says}>
+        {device.utilisation != null && <span>{percent(device.utilisation)}</span>}
+        {device.temperature_c != null && <span>{words.degrees(device.temperature_c.toFixed(0))}</span>}
+      </div>
+    </div>
+  );
+}
+
+function ExcludeButton({ machine, slot }: { machine: Machine; slot: number }) {
+  const mayWrite = useMay("pool:write");
+  const [asks, setAsks] = useState(false);
+  if (!mayWrite) return null;
+  const label = words.excludeSlot(slot, machine.name);
+  return (
+    <>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size={24}
+        aria-label={label}
+        title={label}
+        onClick={() => setAsks(true)}
+      >
+        <IconBan size={14} />
+      </ActionIcon>
+      {asks && <ExcludeDialog machine={machine} slot={slot} onClose={() => setAsks(false)} />}
+    </>
   );
 }

@@ -1,4 +1,4 @@
-/** Who sits where: the cells of a machine's slots, and who is in the map at all. */
+/** Who sits where: the cells of a machine's slots, who is in the map at all, and what is excluded. */
 import type { Schemas } from "../../api/client";
 
 export type Machine = Schemas["MachineView"];
@@ -6,13 +6,22 @@ export type MachineSlot = Schemas["MachineSlot"];
 export type Holder = Schemas["SlotHolder"];
 export type ColourBy = "job" | "queue";
 
-/** `held`: by jobs that one sees. `others`: by those that one does not. `closed`: free, on a machine that is drained. */
-export type Seat = "held" | "others" | "free" | "closed";
+/**
+ * `held`: by jobs that one sees. `others`: by those that one does not. `excluded`: by people, and free. `closed`: free,
+ * on a machine that is drained.
+ */
+export type Seat = "held" | "others" | "free" | "closed" | "excluded";
 
 export function seatOf(machine: Machine, slot: MachineSlot): Seat {
   if (slot.holders.length > 0) return "held";
   if (slot.taken) return "others";
-  return machine.state === "in use" ? "free" : "closed";
+  if (slot.excluded !== null) return "excluded";
+  return machine.drained_by === null ? "free" : "closed";
+}
+
+/** How many slots of a machine count: all but those that are excluded, and free already. */
+export function numSlots(machine: Machine): number {
+  return machine.slots.filter((slot) => slot.taken || slot.excluded === null).length;
 }
 
 export function colourOf(holder: Holder, by: ColourBy): number {
@@ -45,4 +54,24 @@ export function whoIsThere(machines: readonly Machine[], by: ColourBy): { entrie
     }
   }
   return { entries: [...found.values()].sort((one, other) => other.slots - one.slots), others };
+}
+
+export interface Exclusion {
+  /** The numbers of its slots; none: the whole machine. */
+  slots: readonly number[];
+  by: string;
+  at: number;
+  because: string;
+}
+
+/** What is excluded of a machine: slots that were excluded at once for one reason are one. */
+export function exclusionsOf(machine: Machine): Exclusion[] {
+  if (machine.excluded !== null) return [{ slots: [], ...machine.excluded }];
+  const found = new Map<string, Exclusion>();
+  for (const { slot, excluded } of machine.slots) {
+    if (excluded === null) continue;
+    const key = JSON.stringify([excluded.by, excluded.at, excluded.because]);
+    found.set(key, { ...excluded, slots: [...(found.get(key)?.slots ?? []), slot] });
+  }
+  return [...found.values()];
 }
