@@ -8,7 +8,7 @@ import { count, measure } from "../format/format";
 import { text } from "../text";
 import classes from "./Histograms.module.css";
 import { Ridges } from "./Ridges";
-import { type Histogram, KINDS, kindOf, layersOf, numValues, quantile, sameLayer } from "./ridges";
+import { firstLayer, type Histogram, KINDS, kindOf, layersOf, numValues, quantile, sameLayer } from "./ridges";
 
 const words = text.histograms;
 const LIVE_MS = 5000;
@@ -22,15 +22,15 @@ export function HistogramPanel({ jobId, live }: { jobId: string; live: boolean }
   const layers = layersOf(series.map((one) => one.name));
   const kinds = KINDS.filter((kind) => layers[kind].length > 0);
   const asked = address.get("histogram");
-  const name = series.find((one) => one.name === asked)?.name ?? (kinds[0] && layers[kinds[0]][0]?.name);
-  const kind = name === undefined ? undefined : kindOf(name);
+  const name = series.find((one) => one.name === asked)?.name ?? firstLayer(layers);
+  const kind = name === null ? null : kindOf(name);
   const asTable = address.get("histograms") === "table";
   return (
     <Panel
       title={words.title}
       aside={
-        name !== undefined &&
-        kind !== undefined && (
+        name !== null &&
+        kind !== null && (
           <div className={classes.tools}>
             {kinds.length > 1 && (
               <SegmentedControl
@@ -67,7 +67,7 @@ export function HistogramPanel({ jobId, live }: { jobId: string; live: boolean }
     >
       <Answer query={names} rows={1} height={60}>
         {() =>
-          name === undefined ? (
+          name === null ? (
             <Text c="dimmed">
               {live ? words.noneYet : words.none} {words.how}
             </Text>

@@ -3,16 +3,26 @@ import { type KeyboardEvent, type PointerEvent, useMemo, useState } from "react"
 import { count, counted, measure, percent } from "../format/format";
 import { text } from "../text";
 import classes from "./Histograms.module.css";
-import { binAt, extentOf, type Histogram, numValues, type Ridge, ridgesOf, ticksOf, titleOf } from "./ridges";
+import {
+  binAt,
+  extentOf,
+  focusOf,
+  type Histogram,
+  numBinsOf,
+  numValues,
+  type Ridge,
+  ridgesOf,
+  ticksOf,
+  titleOf,
+} from "./ridges";
 
 const words = text.histograms;
-const NUM_BINS = 80;
 const MOST_RIDGES = 32;
 const HEIGHT = 340;
 const BOTTOM = 28;
 const LEFT = 8;
 const RIGHT = 56;
-const TICK_GAP = 96;
+const TICK_GAP = 84;
 
 interface Place {
   /** Of a ridge. */
@@ -25,12 +35,17 @@ interface Place {
 export function Ridges({ name, histograms }: { name: string; histograms: readonly Histogram[] }) {
   const { ref, width } = useElementSize<HTMLElement>();
   const [place, setPlace] = useState<Place | null>(null);
-  const extent = useMemo(() => extentOf(histograms), [histograms]);
-  const ridges = useMemo(() => ridgesOf(histograms, extent, NUM_BINS, MOST_RIDGES), [histograms, extent]);
+  const { extent, numBins, ridges, isTrimmed } = useMemo(() => {
+    const extent = focusOf(histograms);
+    const numBins = numBinsOf(histograms);
+    const all = extentOf(histograms);
+    const isTrimmed = all[0] < extent[0] || extent[1] < all[1];
+    return { extent, numBins, isTrimmed, ridges: ridgesOf(histograms, extent, numBins, MOST_RIDGES) };
+  }, [histograms]);
   const last = ridges.length - 1;
   const top = ridges.length > 1 ? 120 : 24;
   const inner = Math.max(40, width - LEFT - RIGHT);
-  const binWidth = inner / NUM_BINS;
+  const binWidth = inner / numBins;
   const amplitude = ridges.length > 1 ? 112 : HEIGHT - BOTTOM - top - 8;
   const baseOf = (row: number) => (last < 1 ? HEIGHT - BOTTOM : top + (row * (HEIGHT - BOTTOM - top)) / last);
   const xOf = (value: number) => LEFT + ((value - extent[0]) / (extent[1] - extent[0])) * inner;
@@ -41,18 +56,18 @@ export function Ridges({ name, histograms }: { name: string; histograms: readonl
     const box = event.currentTarget.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const below = ridges.findIndex((_, at) => baseOf(at) >= y);
-    setPlace({ row: below === -1 ? last : below, bin: within(Math.floor((x - LEFT) / binWidth), NUM_BINS) });
+    setPlace({ row: below === -1 ? last : below, bin: within(Math.floor((x - LEFT) / binWidth), numBins) });
   };
   const move = (event: KeyboardEvent) => {
     const [rows, bins] = MOVES[event.key] ?? [0, 0];
     if (rows === 0 && bins === 0) return;
     event.preventDefault();
-    setPlace({ row: within(row + rows, ridges.length), bin: within(shown.bin + bins, NUM_BINS) });
+    setPlace({ row: within(row + rows, ridges.length), bin: within(shown.bin + bins, numBins) });
   };
 
   const ridge = ridges[row];
   if (ridge === undefined) return null;
-  const middle = extent[0] + ((shown.bin + 0.5) * (extent[1] - extent[0])) / NUM_BINS;
+  const middle = extent[0] + ((shown.bin + 0.5) * (extent[1] - extent[0])) / numBins;
   const steps = counted(ridges.length, "step");
   return (
     <>
@@ -105,6 +120,7 @@ export function Ridges({ name, histograms }: { name: string; histograms: readonl
           </text>
         </svg>
       </section>
+      {isTrimmed && <p className={classes.note}>{words.trimmed}</p>}
     </>
   );
 }

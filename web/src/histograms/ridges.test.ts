@@ -3,8 +3,11 @@ import {
   binAt,
   evenly,
   extentOf,
+  firstLayer,
+  focusOf,
   type Histogram,
   layersOf,
+  numBinsOf,
   quantile,
   rebinned,
   ridgesOf,
@@ -31,6 +34,29 @@ test("the extent is that of all values, and never without a width", () => {
   expect(extentOf([histogram(2, 2, [7])])).toEqual([1.8, 2.2]);
   expect(extentOf([histogram(0, 0, [7])])).toEqual([-1e-6, 1e-6]);
   expect(extentOf([])).toEqual([0, 1]);
+});
+
+test("what lies far outside is not drawn", () => {
+  const far = histogram(-100, 100, [1, ...new Array(98).fill(0), 50_000, 50_000, ...new Array(99).fill(0), 1]);
+  const [low, high] = focusOf([far]);
+  expect([low, high].map((end) => Math.abs(end) < 2)).toEqual([true, true]);
+  expect(focusOf([histogram(0, 4, [10, 20, 10, 5])])).toEqual([0, 4]);
+  const usual = Array.from({ length: 20 }, (_, step) => histogram(-1, 1, [5, 5], step));
+  expect(focusOf([...usual, histogram(-50, 50, [5, 5], 20)]).map((end) => Math.abs(end) <= 1)).toEqual([true, true]);
+  expect(focusOf([])).toEqual([0, 1]);
+  expect(focusOf([histogram(2, 2, [7])])).toEqual([1.8, 2.2]);
+  expect(rebinned(far, [-2, 2], 2).reduce((sum, count) => sum + count)).toBeCloseTo(100_000);
+});
+
+test("few values are drawn in few bins", () => {
+  const of = (counts: number[]) => numBinsOf([histogram(0, 1, counts)]);
+  expect([of([]), of([100]), of([3000, 5000]), of([1e9])]).toEqual([16, 16, 60, 80]);
+});
+
+test("a matrix is shown first", () => {
+  expect(firstLayer(layersOf(["gradients/a", "weights/0.bias", "weights/0.weight"]))).toBe("weights/0.weight");
+  expect(firstLayer(layersOf(["loss", "gradients/a"]))).toBe("gradients/a");
+  expect(firstLayer(layersOf([]))).toBeNull();
 });
 
 test("other bins hold the same values", () => {

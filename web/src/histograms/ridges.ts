@@ -28,6 +28,12 @@ export function layersOf(names: readonly string[]): Record<Kind, Layer[]> {
   return found;
 }
 
+/** What is shown first: of the first kind there is, a matrix of weights rather than a bias of few values. */
+export function firstLayer(layers: Readonly<Record<Kind, readonly Layer[]>>): string | null {
+  const some = KINDS.map((kind) => layers[kind]).find((of) => of.length > 0) ?? [];
+  return (some.find((layer) => layer.title.endsWith("weight")) ?? some[0])?.name ?? null;
+}
+
 /** The name to go to when another kind is chosen: that of the same layer if there is one, else the first. */
 export function sameLayer(layers: readonly Layer[], name: string): string | null {
   return (layers.find((layer) => layer.title === titleOf(name)) ?? layers[0])?.name ?? null;
@@ -42,8 +48,10 @@ export function edgeOf(histogram: Histogram, index: number): number {
   return index >= counts.length ? highest : lowest + (index * (highest - lowest)) / counts.length;
 }
 
+export type Extent = readonly [number, number];
+
 /** From the lowest to the highest value of all; of values that are all the same a little around them. */
-export function extentOf(histograms: readonly Histogram[]): readonly [number, number] {
+export function extentOf(histograms: readonly Histogram[]): Extent {
   const some = histograms.filter((one) => one.counts.length > 0);
   if (some.length === 0) return [0, 1];
   const low = Math.min(...some.map((one) => one.lowest));
@@ -53,18 +61,42 @@ export function extentOf(histograms: readonly Histogram[]): readonly [number, nu
   return [low - around, high + around];
 }
 
-/** The counts in other bins, equally wide from `low` to `high`; the values of a bin lie evenly in it. */
-export function rebinned(histogram: Histogram, [low, high]: readonly [number, number], numBins: number): number[] {
+const RARE = 0.002;
+const ODD = 0.1;
+
+/**
+ * What is drawn: all values, unless a few lie so far outside that the others would be a line. Then it is what holds all
+ * but a few in a thousand values, at all but a tenth of the steps.
+ */
+export function focusOf(histograms: readonly Histogram[]): Extent {
+  const all = extentOf(histograms);
+  const some = histograms.filter((one) => one.counts.length > 0);
+  const lows = some.map((one) => quantile(one, RARE) ?? 0).sort((one, other) => one - other);
+  const highs = some.map((one) => quantile(one, 1 - RARE) ?? 0).sort((one, other) => other - one);
+  const odd = Math.floor(ODD * some.length);
+  const [low = 0, high = 0] = [lows[odd], highs[odd]];
+  return low < high && high - low < 0.5 * (all[1] - all[0]) ? [low, high] : all;
+}
+
+/** How many bins are drawn: fewer for few values, where most bins would hold one or none. */
+export function numBinsOf(histograms: readonly Histogram[]): number {
+  const most = Math.max(0, ...histograms.map(numValues));
+  return Math.min(80, Math.max(16, Math.round(3 * Math.cbrt(most))));
+}
+
+/** The counts in other bins, equally wide from `low` to `high`, as if the values of a bin lay evenly in it. */
+export function rebinned(histogram: Histogram, [low, high]: Extent, numBins: number): number[] {
   const found = new Array<number>(numBins).fill(0);
   const scale = numBins / (high - low);
   histogram.counts.forEach((count, index) => {
     if (count === 0) return;
     const from = (edgeOf(histogram, index) - low) * scale;
     const until = (edgeOf(histogram, index + 1) - low) * scale;
+    if (until < 0 || from > numBins) return;
     const first = Math.min(numBins - 1, Math.max(0, Math.floor(from)));
     const last = Math.min(numBins - 1, Math.max(first, Math.ceil(until) - 1));
     for (let bin = first; bin <= last; bin += 1) {
-      const share = first === last ? 1 : (Math.min(until, bin + 1) - Math.max(from, bin)) / (until - from);
+      const share = from === until ? 1 : (Math.min(until, bin + 1) - Math.max(from, bin)) / (until - from);
       found[bin] = (found[bin] ?? 0) + count * share;
     }
   });
@@ -78,12 +110,7 @@ export interface Ridge {
 }
 
 /** At most so many histograms, evenly over all, the first and the last among them, as ridges over the same values. */
-export function ridgesOf(
-  histograms: readonly Histogram[],
-  extent: readonly [number, number],
-  numBins: number,
-  most: number,
-): Ridge[] {
+export function ridgesOf(histograms: readonly Histogram[], extent: Extent, numBins: number, most: number): Ridge[] {
   const chosen = evenly(histograms, most);
   const shares = chosen.map((one) => {
     const all = Math.max(1, numValues(one));
@@ -130,10 +157,10 @@ export function quantile(histogram: Histogram, share: number): number | null {
 }
 
 /** Round numbers between two values, about so many, for an axis. */
-export function ticksOf([low, high]: readonly [number, number], about: number): number[] {
+export function ticksOf([low, high]: Extent, about: number): number[] {
   const rough = (high - low) / Math.max(1, about);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const width = ([1, 2, 5, 10].find((one) => one * power >= rough) ?? 10) * power;
+  const width = ([1, 2, 5, 10].find((one) => one * power >= 0.8 * rough) ?? 10) * power;
   const first = Math.ceil(low / width);
   const last = Math.floor(high / width);
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) =>

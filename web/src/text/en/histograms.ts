@@ -15,6 +15,7 @@ export const histograms = {
   at: (step: string) => `step ${step}`,
   bin: (from: string, until: string) => `${from} to ${until}`,
   values: (number: string, share: string) => `${number} values (${share})`,
+  trimmed: "Some values lie far outside of the picture; the table has the extremes.",
   noValues: "no values there",
   nan: (number: string) => `${number} NaN`,
   infinite: (number: string) => `${number} infinite`,
