@@ -26,9 +26,11 @@ declare module "@tanstack/react-table" {
 
 export type Column<T> = ColumnDef<T, unknown>;
 
-interface Selection {
+interface Selection<T> {
   ids: ReadonlySet<string>;
   change: (ids: ReadonlySet<string>) => void;
+  /** Whether a row can be selected. */
+  takes: (row: T) => boolean;
 }
 
 interface Props<T> {
@@ -46,7 +48,7 @@ interface Props<T> {
   onSort?: (sort: string) => void;
   /** Columns that are not shown, by id. */
   hidden?: readonly string[];
-  selection?: Selection;
+  selection?: Selection<T>;
   /** Called with the first and the last row that are looked at. */
   onRange?: (first: number, last: number) => void;
   /** How a row looks where there is no room for a table. */
@@ -132,7 +134,7 @@ function Wide<T>(props: Props<T>) {
           <tr aria-rowindex={1}>
             {selection && (
               <th scope="col">
-                <SelectAll known={known.map(rowId)} selection={selection} />
+                <SelectAll known={known.filter(selection.takes).map(rowId)} selection={selection} />
               </th>
             )}
             {table.getFlatHeaders().map((header) => (
@@ -160,12 +162,14 @@ function Wide<T>(props: Props<T>) {
               <tr key={id} data-row={item.index} aria-rowindex={item.index + 2} aria-selected={selection?.ids.has(id)}>
                 {selection && (
                   <td>
-                    <Checkbox
-                      size="xs"
-                      aria-label={text.table.select(id)}
-                      checked={selection.ids.has(id)}
-                      onChange={(event) => selection.change(withId(selection.ids, id, event.currentTarget.checked))}
-                    />
+                    {selection.takes(row) && (
+                      <Checkbox
+                        size="xs"
+                        aria-label={text.table.select(id)}
+                        checked={selection.ids.has(id)}
+                        onChange={(event) => selection.change(withId(selection.ids, id, event.currentTarget.checked))}
+                      />
+                    )}
                   </td>
                 )}
                 {model.getVisibleCells().map((cell, index) => (
@@ -230,7 +234,13 @@ function Heading({ numeric, word, sort, onSort, children }: HeadingProps) {
   );
 }
 
-function SelectAll({ known, selection }: { known: readonly string[]; selection: Selection }) {
+interface SelectAllProps {
+  known: readonly string[];
+  selection: Pick<Selection<never>, "ids" | "change">;
+}
+
+function SelectAll({ known, selection }: SelectAllProps) {
+  if (known.length === 0) return null;
   const chosen = known.filter((id) => selection.ids.has(id)).length;
   return (
     <Checkbox
