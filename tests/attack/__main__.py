@@ -11,7 +11,7 @@ import sys
 import tempfile
 from typing import Final
 
-from tests.attack import generations, isolation, limits, planted, shells, web
+from tests.attack import console, generations, isolation, limits, planted, shells, web
 from tests.attack.attack import Attack, Outcome
 from tests.attack.belongings import PLACES, places
 from tests.attack.endpoints import deployments, kernels, requests, rights, terminals
@@ -22,6 +22,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *planted.ATTACKS,
     *limits.ATTACKS,
     *web.ATTACKS,
+    *console.ATTACKS,
     *generations.ATTACKS,
     *shells.ATTACKS,
     *rights.ATTACKS,

@@ -7,6 +7,8 @@ import httpx
 from tests.plain_http import NO_TLS
 from tests.server.conftest import PASSWORD, Served
 
+from pliant.core.access import Role
+
 PAGE = {"X-Pliant-Console": "1", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
 """What a page of the console sends, beside its origin."""
 
@@ -22,10 +24,10 @@ def browser(served: Served, headers: Mapping[str, str] = PAGE, *, below: str = "
 
 
 @contextmanager
-def logged_on(served: Served, name: str, *, below: str = "") -> Iterator[httpx.Client]:
+def logged_on(served: Served, name: str, *, below: str = "", role: Role = Role.USER) -> Iterator[httpx.Client]:
     """Open a browser in which a user, who is made if need be, has logged on with their password."""
     if served.people.accounts.find(name) is None:
-        served.add_user(name)
+        served.add_user(name, role)
     with browser(served, below=below) as client:
         answer = client.post("/logon", json={"name": name, "password": PASSWORD, "cookie": True})
         assert answer.status_code == 200, answer.text

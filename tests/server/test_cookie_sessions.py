@@ -1,5 +1,6 @@
 """The session of a browser: what its cookie opens, what it does not, and which pages may send it."""
 
+import re
 from collections.abc import Iterator
 from http.cookies import SimpleCookie
 
@@ -14,9 +15,19 @@ from websockets.sync.client import connect
 
 from pliant.core.access import Role
 from pliant.core.people import TokenSettings
+from pliant.ibm.rest.api import IBM
 from pliant.people.credentials import MAX_SESSIONS
+from pliant.server.app import make_routes
+from pliant.server.middleware.authorisation import Needs, declared_access
 from pliant.server.middleware.session_cookie import set_cookie
 from pliant.server.site import Site
+
+CHANGING = sorted(
+    route
+    for route, access in declared_access(make_routes(IBM)).items()
+    if isinstance(access, Needs) and route[0] not in ("GET", "HEAD")
+)
+"""Every route that changes something and needs a permission."""
 
 
 @pytest.fixture
@@ -114,6 +125,30 @@ def test_a_change_by_cookie_is_asked_for_by_a_page_of_this_server(server: Served
         for site in ("cross-site", "same-site", "none"):
             assert changing(page, sec_fetch_site=site) == 403, site
         assert page.get("/me", headers={"Origin": "http://evil.example", "X-Pliant-Console": ""}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"X-Pliant-Console": ""}, "needs the header"),
+        ({"Origin": "http://evil.example"}, "a page of another server"),
+        ({"Sec-Fetch-Site": "cross-site"}, "a page that is not this server's"),
+    ],
+)
+def test_no_route_that_changes_something_is_open_to_other_pages(
+    server: Served, changed: dict[str, str], why: str
+) -> None:
+    """Not even to an administrator's browser, who may all of it; other APIs do not look at the cookie."""
+    with logged_on(server, "alan", role=Role.ADMIN) as page:
+        for method, path in CHANGING:
+            url = httpx.URL(page.base_url).copy_with(path=re.sub(r"{[^}]*}", "1", path))
+            answer = page.request(method, url, headers=changed)
+            if path.startswith("/v1/"):
+                assert (answer.status_code, why in answer.json()["detail"]) == (403, True), (method, path, answer.text)
+            else:
+                assert answer.status_code == 401, (method, path, answer.text)
+        assert page.get("/me").json()["name"] == "alan"
+        assert server.num_shutdowns == 0
 
 
 def test_a_refused_change_says_why_and_stands_in_the_audit_log(server: Served) -> None:

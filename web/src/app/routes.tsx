@@ -1,13 +1,21 @@
 import { type ComponentType, lazy } from "react";
 import { Navigate, type RouteObject } from "react-router";
 import { Frame } from "./Frame";
-import { Crashed, NotFound } from "./Lost";
-import { LoggedOn } from "./session";
+import { Allowed, Crashed, NotFound } from "./Lost";
+import { LoggedOn, type Permission } from "./session";
 
 /** A page whose code comes when it is visited first. */
 function page(load: () => Promise<{ default: ComponentType }>, ...paths: string[]): RouteObject[] {
   const Shown = lazy(load);
   return paths.map((path) => ({ path, element: <Shown />, errorElement: <Crashed /> }));
+}
+
+/** A page that is nothing but what a permission allows. */
+function pageFor(needs: Permission, ...[load, ...paths]: Parameters<typeof page>): RouteObject[] {
+  return page(load, ...paths).map(({ element, ...route }) => ({
+    ...route,
+    element: <Allowed needs={needs}>{element}</Allowed>,
+  }));
 }
 
 /** The first part of a thing has the thing's own address; who writes its name comes there. */
@@ -45,20 +53,20 @@ export const routes: RouteObject[] = [
       ...page(() => import("../pages/endpoints/Endpoints"), "/endpoints"),
       ...page(() => import("../pages/endpoints/Endpoint"), "/endpoints/:name/:tab?"),
       ...page(() => import("../pages/searches/Searches"), "/searches"),
-      ...page(() => import("../pages/searches/NewSearch"), "/searches/new"),
+      ...pageFor("jobs:write", () => import("../pages/searches/NewSearch"), "/searches/new"),
       ...page(() => import("../pages/searches/Search"), "/searches/:name/:tab?"),
-      ...page(() => import("../pages/submit/Submit"), "/submit"),
+      ...pageFor("jobs:write", () => import("../pages/submit/Submit"), "/submit"),
       ...page(() => import("../pages/datasets/Datasets"), "/datasets"),
-      ...page(() => import("../pages/datasets/NewDataset"), "/datasets/-new"),
+      ...pageFor("data:write", () => import("../pages/datasets/NewDataset"), "/datasets/-new"),
       ...page(() => import("../pages/datasets/DatasetPage"), "/datasets/:name/:tab?"),
       ...page(() => import("../pages/environments/Environments"), "/environments"),
-      ...page(() => import("../pages/environments/NewEnvironment"), "/environments/-new"),
+      ...pageFor("models:write", () => import("../pages/environments/NewEnvironment"), "/environments/-new"),
       ...page(() => import("../pages/environments/EnvironmentPage"), "/environments/:name/:tab?"),
       ...page(() => import("../pages/account/Account"), "/me"),
-      ...page(() => import("../pages/people/People"), "/people"),
-      ...page(() => import("../pages/people/Person"), "/people/:name"),
-      ...page(() => import("../pages/audit/Audit"), "/audit"),
-      ...page(() => import("../pages/settings/Settings"), "/settings"),
+      ...pageFor("users:write", () => import("../pages/people/People"), "/people"),
+      ...pageFor("users:write", () => import("../pages/people/Person"), "/people/:name"),
+      ...pageFor("audit:read", () => import("../pages/audit/Audit"), "/audit"),
+      ...pageFor("server:write", () => import("../pages/settings/Settings"), "/settings"),
       ...page(() => import("../pages/jobs/Jobs"), "/jobs"),
       ...page(() => import("../pages/job/Compare"), "/jobs/compare"),
       ...page(() => import("../pages/job/JobPage"), "/jobs/:id/:tab?"),

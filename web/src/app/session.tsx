@@ -1,4 +1,4 @@
-import { createContext, type ReactNode, useContext, useEffect, useRef } from "react";
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useRef } from "react";
 import { Navigate, useLocation } from "react-router";
 import { cache } from "../api/cache";
 import { onLoggedOff, type Schemas } from "../api/client";
@@ -27,8 +27,13 @@ export function useMay(permission: Permission): boolean {
 
 /** Whether whoever is logged on may change what belongs to `owner`. */
 export function useOwns(owner: string): boolean {
-  const me = useMe();
-  return me.name === owner || me.role === "admin" || me.role === "operator";
+  return useOwnership()(owner);
+}
+
+/** Returns what tells whether whoever is logged on may change what belongs to an owner. */
+export function useOwnership(): (owner: string) => boolean {
+  const { name, role } = useMe();
+  return useCallback((owner) => name === owner || role === "admin" || role === "operator", [name, role]);
 }
 
 /** Shows what is inside to whoever is logged on; sends everybody else to the log-on page, and back afterwards. */

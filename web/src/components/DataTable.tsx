@@ -33,9 +33,11 @@ declare module "@tanstack/react-table" {
 
 export type Column<T> = ColumnDef<T, unknown>;
 
-interface Selection {
+interface Selection<T> {
   ids: ReadonlySet<string>;
   change: (ids: ReadonlySet<string>) => void;
+  /** Whether a row can be selected. */
+  takes: (row: T) => boolean;
 }
 
 interface Props<T> {
@@ -53,7 +55,7 @@ interface Props<T> {
   onSort?: (sort: string) => void;
   /** Columns that are not shown, by id. */
   hidden?: readonly string[];
-  selection?: Selection;
+  selection?: Selection<T>;
   /** Called with the first and the last row that are looked at. */
   onRange?: (first: number, last: number) => void;
   /** How a row looks where there is no room for a table. */
@@ -141,7 +143,7 @@ function Wide<T>(props: Props<T>) {
           <tr aria-rowindex={1}>
             {selection && (
               <th scope="col">
-                <SelectAll known={known.map(rowId)} selection={selection} />
+                <SelectAll known={known.filter(selection.takes).map(rowId)} selection={selection} />
               </th>
             )}
             {table.getFlatHeaders().map((header) => (
@@ -173,7 +175,7 @@ function Wide<T>(props: Props<T>) {
                 columns={columns}
                 shape={shape}
                 {...(href && { href })}
-                {...(selection && { chosen: selection.ids.has(id), onChoose: choose })}
+                {...(selection && { chosen: selection.ids.has(id), isFree: selection.takes(row), onChoose: choose })}
               />
             );
           })}
@@ -193,6 +195,8 @@ interface LineProps<T> {
   href?: (row: T) => string;
   /** Undefined: nothing can be chosen here. */
   chosen?: boolean;
+  /** Whether this row can be chosen. */
+  isFree?: boolean;
   onChoose?: (id: string, chosen: boolean) => void;
 }
 
@@ -208,22 +212,25 @@ function isSameLine<T>(one: LineProps<T>, other: LineProps<T>): boolean {
     one.shape === other.shape &&
     one.href === other.href &&
     one.chosen === other.chosen &&
+    one.isFree === other.isFree &&
     one.onChoose === other.onChoose
   );
 }
 
-function EveryLine<T>({ model, index, href, chosen, onChoose }: LineProps<T>) {
+function EveryLine<T>({ model, index, href, chosen, isFree, onChoose }: LineProps<T>) {
   const { id, original } = model;
   return (
     <tr data-row={index} aria-rowindex={index + 2} aria-selected={chosen}>
       {onChoose && (
         <td>
-          <Checkbox
-            size="xs"
-            aria-label={text.table.select(id)}
-            checked={chosen ?? false}
-            onChange={(event) => onChoose(id, event.currentTarget.checked)}
-          />
+          {isFree && (
+            <Checkbox
+              size="xs"
+              aria-label={text.table.select(id)}
+              checked={chosen ?? false}
+              onChange={(event) => onChoose(id, event.currentTarget.checked)}
+            />
+          )}
         </td>
       )}
       {model.getVisibleCells().map((cell, place) => (
@@ -242,7 +249,7 @@ function EveryLine<T>({ model, index, href, chosen, onChoose }: LineProps<T>) {
 }
 
 /** What selects one row more or less, the same as long as the table is there. */
-function useChoose(selection: Selection | undefined) {
+function useChoose<T>(selection: Selection<T> | undefined) {
   const newest = useRef(selection);
   newest.current = selection;
   return useCallback((id: string, chosen: boolean) => {
@@ -291,7 +298,13 @@ function Heading({ numeric, word, sort, onSort, children }: HeadingProps) {
   );
 }
 
-function SelectAll({ known, selection }: { known: readonly string[]; selection: Selection }) {
+interface SelectAllProps {
+  known: readonly string[];
+  selection: Pick<Selection<never>, "ids" | "change">;
+}
+
+function SelectAll({ known, selection }: SelectAllProps) {
+  if (known.length === 0) return null;
   const chosen = known.filter((id) => selection.ids.has(id)).length;
   return (
     <Checkbox

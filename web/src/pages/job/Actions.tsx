@@ -1,6 +1,6 @@
 import { Button, Checkbox, Group, Modal, NumberInput, Stack, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { IconPlayerStop, IconRefresh, IconRocket, IconTrash } from "@tabler/icons-react";
+import { IconPlayerStop, IconRefresh, IconRocket, IconTrash, IconUsers } from "@tabler/icons-react";
 import { type FormEvent, useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { useChange } from "../../api/queries";
@@ -10,6 +10,7 @@ import { Confirm } from "../../components/Confirm";
 import { Problem } from "../../components/Notice";
 import { text } from "../../text";
 import { isOver, type Job, kindOf } from "./facts";
+import { ShareJob } from "./ShareJob";
 
 const words = text.job;
 
@@ -20,6 +21,7 @@ export function Actions({ job }: { job: Job }) {
   const owns = useOwns(job.owner);
   const canChange = useCanChange();
   const [deploying, deploy] = useDisclosure(false);
+  const [sharing, share] = useDisclosure(false);
   const [stopping, stop] = useDisclosure(false);
   const [removing, remove] = useDisclosure(false);
   const over = isOver(job);
@@ -42,6 +44,11 @@ export function Actions({ job }: { job: Job }) {
           {words.actions.deploy}
         </Button>
       )}
+      {mayWrite && owns && (
+        <Button variant="default" leftSection={<IconUsers size={16} />} disabled={!canChange} onClick={share.open}>
+          {words.actions.share}
+        </Button>
+      )}
       {mayWrite && owns && !over && job.state !== "stopping" && (
         <Button variant="default" leftSection={<IconPlayerStop size={16} />} disabled={!canChange} onClick={stop.open}>
           {words.actions.stop}
@@ -53,6 +60,7 @@ export function Actions({ job }: { job: Job }) {
         </Button>
       )}
       {deploying && <DeployDialog job={job} onClose={deploy.close} />}
+      {sharing && <ShareJob job={job} onClose={share.close} />}
       {stopping && <StopDialog job={job} onClose={stop.close} />}
       {removing && <DeleteDialog job={job} onClose={remove.close} />}
     </>

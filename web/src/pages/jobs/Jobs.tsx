@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { call } from "../../api/client";
-import { useMay } from "../../app/session";
+import { useMay, useOwnership } from "../../app/session";
 import { DataTable } from "../../components/DataTable";
 import { Empty, Loading, Problem } from "../../components/Notice";
 import { Page } from "../../components/Page";
@@ -66,7 +66,11 @@ function List({ query, chosen, onChoose }: Props) {
   const list = useSteady(pages, chosen.size > 0);
   const shown = columnsOf(address.get("cols"), COLUMN_IDS, USUAL);
   const hidden = useMemo(() => COLUMN_IDS.filter((id) => !shown.has(id)), [shown]);
-  const selection = useMemo(() => ({ ids: chosen, change: onChoose }), [chosen, onChoose]);
+  const owns = useOwnership();
+  const selection = useMemo(
+    () => ({ ids: chosen, change: onChoose, takes: (row: JobRow) => owns(row.owner) }),
+    [chosen, onChoose, owns],
+  );
   if (pages.error !== null && pages.total === null) return <Problem error={pages.error} />;
   if (pages.total === null) return <Loading rows={8} />;
   return (

@@ -64,6 +64,11 @@ export const common = {
     hint: "The address is wrong, or what was here is gone. Retention removes what has ended long ago.",
     home: "To the overview",
   },
+  notAllowed: {
+    title: "Your role may not do this",
+    hint: (role: string) =>
+      `You are logged on as ${role}, and this page is for others. An administrator can give you another role.`,
+  },
   failed: "This did not work",
   crashed: {
     title: "This page has failed",

@@ -19,6 +19,7 @@ export const job = {
   actions: {
     again: "Submit again",
     deploy: "Deploy…",
+    share: "Share…",
     stop: "Stop…",
     remove: "Delete…",
     more: "More actions",
