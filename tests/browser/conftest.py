@@ -7,12 +7,15 @@ that says the server has failed.
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, expect, sync_playwright
+from tests.browser.furnished import Furniture, furnish
+from tests.catalog.environments.wheels import offline, tiny_wheel
 from tests.e2e.conftest import _open_folder  # noqa: F401 (for every test here, too)
 from tests.e2e.pool import ROOT, Pool
 
@@ -26,6 +29,8 @@ PATIENCE_MS: Final = 30_000
 """For a busy machine; whatever is waited for is there in a moment on a quiet one."""
 WIDE: Final = (1440, 900)
 NARROW: Final = (390, 844)
+REFLOW: Final = (320, 640)
+"""What is left of a wide window at a zoom of 400 % (WCAG 1.4.10)."""
 
 _BUNDLE: Final = ROOT / "src/pliant/server/console/bundle/index.html"
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
@@ -58,13 +63,37 @@ def _do_without(why: str) -> None:
 def _console_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     pool = Pool(tmp_path_factory.mktemp("console") / "home", module="tests.browser.eight_gpus")
     pool.up()
+    add_people(pool)
+    yield pool
+    pool.close()
+
+
+def add_people(pool: Pool) -> None:
+    """Add a user of every role, who can log on."""
     with pool.client() as client:
         for role in ROLES:
             client.people.add_user(
                 UserRequest.model_validate({"name": f"a-{role}", "role": role, "password": PASSWORD})
             )
-    yield pool
-    pool.close()
+
+
+@pytest.fixture(scope="session")
+def furnished_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pool, Furniture]]:
+    """A server with something of everything, made once; tests that look at it leave it as it is."""
+    folder = tmp_path_factory.mktemp("furnished")
+    folder.parent.chmod(0o755)
+    tiny_wheel(folder / "wheels")
+    before = os.umask(0)
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in offline(folder / "wheels").items():
+            environment.setenv(name, value)
+        folder.chmod(0o777)
+        pool = Pool(folder / "home")
+        pool.up()
+        add_people(pool)
+        yield pool, furnish(pool, folder)
+        pool.close()
+    os.umask(before)
 
 
 @pytest.fixture
@@ -124,11 +153,11 @@ class Visitor:
         self.page.locator("h1").first.wait_for(state="attached")
         self.page.locator("[aria-busy=true]").first.wait_for(state="detached")
 
-    def violations(self) -> list[str]:
-        """Return what axe finds against WCAG 2.2 AA on the page as it is, one line for each."""
+    def violations(self, within: str = "html") -> list[str]:
+        """Return what axe finds against WCAG 2.2 AA in a part of the page as it is, one line for each."""
         found = self.page.evaluate(
             f"{(ROOT / 'web/node_modules/axe-core/axe.min.js').read_text()};\n"
-            "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})"
+            f"axe.run({within!r}, " + "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})"
         )
         return [
             f"{violation['id']}: {node['target']} {node.get('failureSummary', '')}"
@@ -142,6 +171,34 @@ class Visitor:
         assert isinstance(wider, int)
         return wider
 
+    def resize(self, size: tuple[int, int], scheme: str) -> None:
+        """Let the page that is open have another size or scheme, and wait until it is laid out."""
+        self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        self.page.set_viewport_size({"width": size[0], "height": size[1]})
+        self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def look_at(self, path: str, name: str) -> list[str]:
+        """Look at a page in both schemes, wide, on a telephone and at 320 pixels; leave pictures of it.
+
+        Returns what is wrong: violations of WCAG 2.2 AA that axe finds, and how much it scrolls sideways.
+        """
+        found: list[str] = []
+        self.resize(WIDE, "light")
+        self.goto(path)
+        for size, scheme in ((WIDE, "light"), (WIDE, "dark"), (NARROW, "dark"), (NARROW, "light"), (REFLOW, "light")):
+            self.resize(size, scheme)
+            self.settle()
+            where = f"{path} {size[0]} {scheme}"
+            if size != REFLOW:
+                self.picture(f"{name}-{size[0]}-{scheme}")
+            if size == WIDE or (size, scheme) == (NARROW, "light"):  # what axe finds depends on colours or on the width
+                found += [f"{where}: {violation}" for violation in self.violations()]
+            if (sideways := self.num_sideways()) > 0:
+                found.append(f"{where}: {sideways} pixels wider than the window")
+        if self.page.get_by_text("This page has failed").count():
+            found.append(f"{path} has failed: {self.complaints}")
+        return found
+
     def picture(self, name: str) -> Path:
         """Leave a picture of the page."""
         PICTURES.mkdir(parents=True, exist_ok=True)
@@ -153,17 +210,37 @@ class Visitor:
 @pytest.fixture
 def visit(chromium: Browser, pool: Pool) -> Iterator[Any]:
     """Return what opens the console for somebody; a test in which their browser complained fails."""
-    visitors: list[Visitor] = []
+    with visitors(chromium, f"http://127.0.0.1:{pool.port}") as open_console:
+        yield open_console
+
+
+@pytest.fixture
+def visit_furnished(chromium: Browser, furnished_pool: tuple[Pool, Furniture]) -> Iterator[Any]:
+    """The same over the server that has something of everything."""
+    with visitors(chromium, f"http://127.0.0.1:{furnished_pool[0].port}") as open_console:
+        yield open_console
+
+
+@pytest.fixture
+def furniture(furnished_pool: tuple[Pool, Furniture]) -> Furniture:
+    """What there is on that server."""
+    return furnished_pool[1]
+
+
+@contextmanager
+def visitors(browser: Browser, url: str) -> Iterator[Callable[..., Visitor]]:
+    """Open the console for as many as ask; at the end none of their browsers may have complained."""
+    opened: list[Visitor] = []
 
     def open_console(name: str | None = "a-user", **options: Any) -> Visitor:
-        visitor = Visitor(chromium, f"http://127.0.0.1:{pool.port}", **options)
-        visitors.append(visitor)
+        visitor = Visitor(browser, url, **options)
+        opened.append(visitor)
         if name is not None:
             visitor.log_on(name)
         return visitor
 
     yield open_console
-    complaints = [complaint for visitor in visitors for complaint in visitor.complaints]
-    for visitor in visitors:
+    complaints = [complaint for visitor in opened for complaint in visitor.complaints]
+    for visitor in opened:
         visitor.context.close()
     assert complaints == []

@@ -56,12 +56,18 @@ function focusContent(): void {
 
 function Rail({ bare = false }: { bare?: boolean }) {
   const me = useMe();
+  const maySubmit = useMay("jobs:write");
   return (
     <>
       {!bare && (
         <Link to="/" className={classes.product}>
           {text.product}
         </Link>
+      )}
+      {bare && maySubmit && (
+        <Button component={Link} to="/submit" leftSection={<IconPlus size={16} />} fullWidth mb="xs">
+          {text.submit}
+        </Button>
       )}
       <nav aria-label={text.menu} className={classes.nav}>
         {placesOf(me.permissions).map((group) => (

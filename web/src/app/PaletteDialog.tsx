@@ -1,8 +1,9 @@
-import { Modal, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconSearch } from "@tabler/icons-react";
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { useNavigate } from "react-router";
+import { Dialog } from "../components/Dialog";
 import { text } from "../text";
 import classes from "./Palette.module.css";
 import { type Found, usePalette } from "./palette_items";
@@ -10,7 +11,7 @@ import { type Found, usePalette } from "./palette_items";
 /** Search over everything there is, and everything one can do. Arrow keys choose, Enter goes. */
 export default function PaletteDialog({ opened, close }: { opened: boolean; close: () => void }) {
   return (
-    <Modal
+    <Dialog
       opened={opened}
       onClose={close}
       withCloseButton={false}
@@ -20,7 +21,7 @@ export default function PaletteDialog({ opened, close }: { opened: boolean; clos
       centered={false}
     >
       {opened && <Search close={close} />}
-    </Modal>
+    </Dialog>
   );
 }
 

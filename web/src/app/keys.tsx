@@ -1,7 +1,8 @@
-import { Modal, Switch, Table } from "@mantine/core";
+import { Switch, Table } from "@mantine/core";
 import { useDisclosure, useLocalStorage } from "@mantine/hooks";
 import { useEffect, useRef } from "react";
 import { useNavigate } from "react-router";
+import { Dialog } from "../components/Dialog";
 import { text } from "../text";
 import { PLACES } from "./places";
 import { useMe } from "./session";
@@ -67,7 +68,7 @@ export function Keys() {
     };
   }, [enabled, me, navigate, open]);
   return (
-    <Modal opened={shown} onClose={close} title={text.keys.title}>
+    <Dialog opened={shown} onClose={close} title={text.keys.title}>
       <Table>
         <Table.Tbody>
           <Row keys="Ctrl K" what={text.keys.palette} />
@@ -87,7 +88,7 @@ export function Keys() {
         checked={enabled}
         onChange={(event) => setEnabled(event.currentTarget.checked)}
       />
-    </Modal>
+    </Dialog>
   );
 }
 

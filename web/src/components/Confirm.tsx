@@ -1,7 +1,8 @@
-import { Button, Group, Modal, Stack } from "@mantine/core";
+import { Button, Group, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useCanChange } from "../app/Connection";
 import { text } from "../text";
+import { Dialog } from "./Dialog";
 import { Problem } from "./Notice";
 
 interface Props {
@@ -22,7 +23,7 @@ interface Props {
 export function Confirm({ opened, onClose, title, children, action, onConfirm, pending = false, error }: Props) {
   const canChange = useCanChange();
   return (
-    <Modal opened={opened} onClose={onClose} title={<span className="wrap">{title}</span>}>
+    <Dialog opened={opened} onClose={onClose} title={<span className="wrap">{title}</span>}>
       <Stack gap="md">
         <div className="wrap">{children}</div>
         {error != null && <Problem error={error} />}
@@ -35,6 +36,6 @@ export function Confirm({ opened, onClose, title, children, action, onConfirm, p
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -98,6 +98,9 @@ export function LineChart(props: Props) {
         <span id={id} className={classes.title}>
           {title}
         </span>
+        <span className="dim num">
+          {where === undefined ? NONE : over === "time" ? time(where) : `${props.xName ?? ""} ${measure(where)}`}
+        </span>
         <ul className={classes.legend}>
           {lines
             .map((line, number) => ({ line, number }))
@@ -113,9 +116,6 @@ export function LineChart(props: Props) {
                 <b className="num">{write(valueAt(line.values, index))}</b>
               </li>
             ))}
-          <li className="dim">
-            {where === undefined ? NONE : over === "time" ? time(where) : `${props.xName ?? ""} ${measure(where)}`}
-          </li>
         </ul>
       </figcaption>
       {x.length === 0 ? (

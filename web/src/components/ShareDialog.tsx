@@ -1,8 +1,9 @@
-import { Button, Checkbox, Group, Modal, Stack, TagsInput } from "@mantine/core";
+import { Button, Checkbox, Group, Stack, TagsInput } from "@mantine/core";
 import { useState } from "react";
 import { Refused } from "../api/problem";
 import { useCanChange } from "../app/Connection";
 import { text } from "../text";
+import { Dialog } from "./Dialog";
 import { Problem } from "./Notice";
 
 interface Props {
@@ -25,7 +26,7 @@ export function ShareDialog({ name, sharedWith, onClose, onSave, pending, error 
   const [people, setPeople] = useState(sharedWith.filter((one) => one !== EVERYBODY));
   const isStale = error instanceof Refused && error.status === 412;
   return (
-    <Modal opened onClose={onClose} title={<span className="wrap">{`${words.title}: ${name}`}</span>}>
+    <Dialog opened onClose={onClose} title={<span className="wrap">{`${words.title}: ${name}`}</span>}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -62,6 +63,6 @@ export function ShareDialog({ name, sharedWith, onClose, onSave, pending, error 
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,6 +1,7 @@
-import { Alert, Button, Code, Group, Modal, Stack } from "@mantine/core";
+import { Alert, Button, Code, Group, Stack } from "@mantine/core";
 import { useClipboard } from "@mantine/hooks";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
+import { Dialog } from "../components/Dialog";
 import { text } from "../text";
 
 const words = text.people.secret;
@@ -9,7 +10,7 @@ const words = text.people.secret;
 export function Secret({ title, value, onClose }: { title: string; value: string | null; onClose: () => void }) {
   const clipboard = useClipboard({ timeout: 2000 });
   return (
-    <Modal
+    <Dialog
       opened={value !== null}
       onClose={onClose}
       title={<span className="wrap">{title}</span>}
@@ -37,6 +38,6 @@ export function Secret({ title, value, onClose }: { title: string; value: string
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

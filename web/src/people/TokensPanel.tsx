@@ -1,4 +1,4 @@
-import { Button, Group, Modal, MultiSelect, Select, Stack, TextInput } from "@mantine/core";
+import { Button, Group, MultiSelect, Select, Stack, TextInput } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { type FormEvent, useState } from "react";
 import { refetch } from "../api/cache";
@@ -7,6 +7,7 @@ import { useChange, useGet } from "../api/queries";
 import { useCanChange } from "../app/Connection";
 import { type Permission, useMe } from "../app/session";
 import { Confirm } from "../components/Confirm";
+import { Dialog } from "../components/Dialog";
 import { Answer, Problem } from "../components/Notice";
 import { Panel } from "../components/Panel";
 import { type ShortColumn, ShortTable } from "../components/ShortTable";
@@ -87,7 +88,7 @@ export function TokensPanel({ owner }: { owner: string }) {
           )
         }
       </Answer>
-      <Modal opened={making} onClose={() => setMaking(false)} title={words.make}>
+      <Dialog opened={making} onClose={() => setMaking(false)} title={words.make}>
         {making && (
           <TokenForm
             onMade={(token) => {
@@ -97,7 +98,7 @@ export function TokensPanel({ owner }: { owner: string }) {
             }}
           />
         )}
-      </Modal>
+      </Dialog>
       <Secret
         title={text.people.secret.token(made?.info.label ?? "")}
         value={made?.token ?? null}

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, NumberInput, Progress, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Group, NumberInput, Progress, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import type { Schemas } from "../../api/client";
@@ -7,6 +7,7 @@ import { useChange, useGet } from "../../api/queries";
 import { send } from "../../api/send";
 import { useCanChange } from "../../app/Connection";
 import { BELOW } from "../../components/below";
+import { Dialog } from "../../components/Dialog";
 import { DropFiles } from "../../components/DropFiles";
 import { JobField } from "../../components/JobField";
 import { Problem } from "../../components/Notice";
@@ -54,7 +55,7 @@ export function Deploy({ endpoint, onClose }: Props) {
   const source = from === "job" ? wish.job : (chosen?.name ?? "");
   const { error } = deployment;
   return (
-    <Modal
+    <Dialog
       opened
       onClose={onClose}
       size="lg"
@@ -149,7 +150,7 @@ export function Deploy({ endpoint, onClose }: Props) {
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,4 +1,4 @@
-import { Button, Checkbox, Group, Modal, NumberInput, Stack, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, NumberInput, Stack, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { IconPlayerStop, IconRefresh, IconRocket, IconTrash, IconUsers } from "@tabler/icons-react";
 import { type FormEvent, useState } from "react";
@@ -7,6 +7,7 @@ import { useChange } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
+import { Dialog } from "../../components/Dialog";
 import { Problem } from "../../components/Notice";
 import { text } from "../../text";
 import { isOver, type Job, kindOf } from "./facts";
@@ -143,7 +144,7 @@ function DeployDialog({ job, onClose }: Props) {
   const number = (set: (value: number | "") => void) => (value: number | string) =>
     set(typeof value === "number" ? value : "");
   return (
-    <Modal opened onClose={onClose} title={<span className="wrap">{words.deploy.title(job.id)}</span>}>
+    <Dialog opened onClose={onClose} title={<span className="wrap">{words.deploy.title(job.id)}</span>}>
       <form onSubmit={deploy}>
         <Stack gap="md">
           <TextInput
@@ -184,6 +185,6 @@ function DeployDialog({ job, onClose }: Props) {
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

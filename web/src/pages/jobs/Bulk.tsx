@@ -1,9 +1,10 @@
-import { Button, Checkbox, Group, Modal, NumberInput, Slider, Stack, Text } from "@mantine/core";
+import { Button, Checkbox, Group, NumberInput, Slider, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type ReactNode, useState } from "react";
 import type { Schemas } from "../../api/client";
 import { useChange } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
+import { Dialog } from "../../components/Dialog";
 import { Problem } from "../../components/Notice";
 import { text } from "../../text";
 import classes from "./Jobs.module.css";
@@ -130,7 +131,7 @@ function BulkDialog({ title, hint, act, colour, change, onAct, onClose, children
   const canChange = useCanChange();
   const outcomes = change.data;
   return (
-    <Modal opened onClose={onClose} title={title}>
+    <Dialog opened onClose={onClose} title={title}>
       <Stack gap="md">
         {outcomes === undefined ? (
           <>
@@ -158,7 +159,7 @@ function BulkDialog({ title, hint, act, colour, change, onAct, onClose, children
           )}
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,7 +1,8 @@
-import { Modal, NumberInput, Stack, TextInput } from "@mantine/core";
+import { NumberInput, Stack, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { useNavigate } from "react-router";
 import { useChange } from "../../api/queries";
+import { Dialog } from "../../components/Dialog";
 import { Problem } from "../../components/Notice";
 import { text } from "../../text";
 import type { Training } from "./lists";
@@ -28,7 +29,7 @@ export function DeployDialog({ training, onClose }: { training: Training; onClos
     deploy.mutate({ params: { path: { name: name.trim() } }, body });
   };
   return (
-    <Modal
+    <Dialog
       opened
       onClose={onClose}
       title={<span className="wrap">{words.title(`${training.model} › ${training.name}`)}</span>}
@@ -73,6 +74,6 @@ export function DeployDialog({ training, onClose }: { training: Training; onClos
           <Buttons onClose={onClose} action={words.start} pending={deploy.isPending} disabled={name.trim() === ""} />
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,10 +1,11 @@
-import { Alert, Button, Group, Modal, Select, Stack, TextInput } from "@mantine/core";
+import { Alert, Button, Group, Select, Stack, TextInput } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useNavigate } from "react-router";
 import { call } from "../../api/client";
 import { keyOf, useChange, useGet } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
+import { Dialog } from "../../components/Dialog";
 import { Answer, Empty, Problem } from "../../components/Notice";
 import { text } from "../../text";
 import { type Model, refetchModels, type Template, useTemplates } from "./lists";
@@ -30,7 +31,7 @@ export function ModelDialog({ onClose, model, template }: Props) {
   const templates = useTemplates();
   const title = model === undefined ? words.form.titleNew : words.form.titleEdit(model.name);
   return (
-    <Modal opened onClose={onClose} title={<span className="wrap">{title}</span>} size={760}>
+    <Dialog opened onClose={onClose} title={<span className="wrap">{title}</span>} size={760}>
       <Answer query={tables} rows={6}>
         {(found) =>
           model === undefined ? (
@@ -57,7 +58,7 @@ export function ModelDialog({ onClose, model, template }: Props) {
           )
         }
       </Answer>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -4,7 +4,6 @@ import {
   Button,
   Checkbox,
   Group,
-  Modal,
   Select,
   Stack,
   TagsInput,
@@ -19,6 +18,7 @@ import { useNavigate } from "react-router";
 import { call } from "../../api/client";
 import type { Refused } from "../../api/problem";
 import { send } from "../../api/send";
+import { Dialog } from "../../components/Dialog";
 import { DropFiles } from "../../components/DropFiles";
 import { Problem } from "../../components/Notice";
 import { type Chosen, scriptsOf } from "../../files/chosen";
@@ -56,9 +56,9 @@ interface Props {
 export function TemplateDialog({ onClose, template }: Props) {
   const title = template === undefined ? words.titleAdd : words.titleReplace(template.name);
   return (
-    <Modal opened onClose={onClose} title={<span className="wrap">{title}</span>} size={760}>
+    <Dialog opened onClose={onClose} title={<span className="wrap">{title}</span>} size={760}>
       <Form onClose={onClose} template={template} />
-    </Modal>
+    </Dialog>
   );
 }
 

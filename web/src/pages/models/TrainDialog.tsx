@@ -1,4 +1,4 @@
-import { Button, Collapse, FileInput, Group, Modal, Select, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Collapse, FileInput, Group, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
@@ -8,6 +8,7 @@ import { call } from "../../api/client";
 import type { Refused } from "../../api/problem";
 import { useGet } from "../../api/queries";
 import { send } from "../../api/send";
+import { Dialog } from "../../components/Dialog";
 import { Answer, Problem } from "../../components/Notice";
 import { counted, percent } from "../../format/format";
 import { text } from "../../text";
@@ -36,7 +37,7 @@ export function TrainDialog({ model, onClose, numbers }: Props) {
   const tables = useGet("/v1/hyperparameters", {});
   const [name, setName] = useState(model);
   return (
-    <Modal opened onClose={onClose} title={<span className="wrap">{words.title(name)}</span>} size={640}>
+    <Dialog opened onClose={onClose} title={<span className="wrap">{words.title(name)}</span>} size={640}>
       <Answer query={models} rows={5}>
         {(all) => {
           const chosen = all.find((one) => one.name === name);
@@ -62,7 +63,7 @@ export function TrainDialog({ model, onClose, numbers }: Props) {
           );
         }}
       </Answer>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,9 +1,10 @@
-import { Button, Group, Modal, PasswordInput, Stack } from "@mantine/core";
+import { Button, Group, PasswordInput, Stack } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { refetch } from "../../api/cache";
 import type { Schemas } from "../../api/client";
 import { useChange } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
+import { Dialog } from "../../components/Dialog";
 import { Problem } from "../../components/Notice";
 import { Secret } from "../../people/Secret";
 import { text } from "../../text";
@@ -36,7 +37,7 @@ export function NewPassword({
   });
   return (
     <>
-      <Modal opened={opened} onClose={onClose} title={<span className="wrap">{words.resetAsk(user.name)}</span>}>
+      <Dialog opened={opened} onClose={onClose} title={<span className="wrap">{words.resetAsk(user.name)}</span>}>
         <form
           onSubmit={(event) => {
             event.preventDefault();
@@ -65,7 +66,7 @@ export function NewPassword({
             </Group>
           </Stack>
         </form>
-      </Modal>
+      </Dialog>
       <Secret title={words.secret.password(user.name)} value={shown} onClose={() => setShown(null)} />
     </>
   );

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, PasswordInput, Select, Stack, TextInput } from "@mantine/core";
+import { Button, Group, PasswordInput, Select, Stack, TextInput } from "@mantine/core";
 import { IconPlus, IconSearch } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { type FormEvent, useCallback, useState } from "react";
@@ -8,6 +8,7 @@ import { call, type Schemas } from "../../api/client";
 import { keyOf, useChange } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
 import { type Column, DataTable } from "../../components/DataTable";
+import { Dialog } from "../../components/Dialog";
 import { Answer, Empty, Problem } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { State } from "../../components/State";
@@ -93,9 +94,9 @@ export default function People() {
           />
         )}
       </Answer>
-      <Modal opened={adding} onClose={() => setAdding(false)} title={words.form.title}>
+      <Dialog opened={adding} onClose={() => setAdding(false)} title={words.form.title}>
         {adding && <AddForm onClose={() => setAdding(false)} />}
-      </Modal>
+      </Dialog>
     </Page>
   );
 }

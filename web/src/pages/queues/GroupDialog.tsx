@@ -1,9 +1,10 @@
-import { Input, Modal, SegmentedControl, Stack, TagsInput, TextInput } from "@mantine/core";
+import { Input, SegmentedControl, Stack, TagsInput, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useId, useState } from "react";
 import { useNavigate } from "react-router";
 import type { Schemas } from "../../api/client";
 import { useChange, useGet, usePreview } from "../../api/queries";
+import { Dialog } from "../../components/Dialog";
 import { FormActions } from "../../components/FormActions";
 import { Problem } from "../../components/Notice";
 import { Stale } from "../../components/Stale";
@@ -58,7 +59,7 @@ export function GroupDialog({ group, onClose }: { group?: GroupView; onClose: ()
   const isStale = edit.error?.status === 412;
   const theirs = isStale && latest.data?.revision !== base?.revision ? latest.data : undefined;
   return (
-    <Modal
+    <Dialog
       opened
       onClose={onClose}
       size={720}
@@ -115,7 +116,7 @@ export function GroupDialog({ group, onClose }: { group?: GroupView; onClose: ()
           />
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 

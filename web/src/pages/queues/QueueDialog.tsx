@@ -1,7 +1,8 @@
-import { Modal, Stack } from "@mantine/core";
+import { Stack } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { useNavigate } from "react-router";
 import { useChange, useGet } from "../../api/queries";
+import { Dialog } from "../../components/Dialog";
 import { FormActions } from "../../components/FormActions";
 import { Problem } from "../../components/Notice";
 import { Stale } from "../../components/Stale";
@@ -24,7 +25,7 @@ interface Props {
 /** Makes a queue, or changes one: with what would come of it before it is done. */
 export function QueueDialog({ queue, group, onClose }: Props) {
   return (
-    <Modal
+    <Dialog
       opened
       onClose={onClose}
       size={640}
@@ -33,7 +34,7 @@ export function QueueDialog({ queue, group, onClose }: Props) {
       }
     >
       {queue === undefined ? <New group={group} onClose={onClose} /> : <Edit queue={queue} onClose={onClose} />}
-    </Modal>
+    </Dialog>
   );
 }
 

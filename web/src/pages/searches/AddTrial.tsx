@@ -1,7 +1,8 @@
-import { Button, Group, Modal, Select, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Group, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useChange } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
+import { Dialog } from "../../components/Dialog";
 import { Problem } from "../../components/Notice";
 import { text } from "../../text";
 import { searchesChanged } from "./changed";
@@ -30,7 +31,7 @@ export function AddTrial({ search, onClose }: { search: SearchView; onClose: () 
   );
   const error = (name: string) => add.error?.of(`trials.0.${name}`) ?? null;
   return (
-    <Modal opened onClose={onClose} title={<span className="wrap">{words.title(search.name)}</span>}>
+    <Dialog opened onClose={onClose} title={<span className="wrap">{words.title(search.name)}</span>}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -73,6 +74,6 @@ export function AddTrial({ search, onClose }: { search: SearchView; onClose: () 
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

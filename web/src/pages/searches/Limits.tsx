@@ -1,8 +1,9 @@
-import { Alert, Button, Group, Modal, NumberInput, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { Alert, Button, Group, NumberInput, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { SEARCH } from "../../api/constraints";
 import { violation } from "../../api/violation";
 import { useCanChange } from "../../app/Connection";
+import { Dialog } from "../../components/Dialog";
 import { Problem } from "../../components/Notice";
 import { text } from "../../text";
 import { secondsOf, timeText } from "../submit/units";
@@ -42,7 +43,7 @@ export function Limits({ search, onClose }: { search: SearchView; onClose: () =>
     description,
   };
   return (
-    <Modal opened onClose={onClose} title={<span className="wrap">{words.title(search.name)}</span>}>
+    <Dialog opened onClose={onClose} title={<span className="wrap">{words.title(search.name)}</span>}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -105,6 +106,6 @@ export function Limits({ search, onClose }: { search: SearchView; onClose: () =>
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
