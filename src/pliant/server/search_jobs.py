@@ -202,7 +202,7 @@ class ControlTrials:
 
     def num_places(self, spec: JobSpec) -> int:
         """Return how many such jobs the slots of its queue can hold at once, each with its minimum."""
-        nodes = self._control.inquiries.machines.usable()
+        nodes = self._control.inquiries.machines.out_of_use.usable_now()
         rules = next((rules for rules in self._control.queues.views(nodes) if rules.name == spec.queue), None)
         own = None if rules is None else rules.slots
         num_slots = sum(len(node.slots) if own is None else own.get(node.id, 0) for node in nodes)

@@ -144,9 +144,9 @@ class GpuReader:
 def _device(slot: int, index: int) -> DeviceFacts:
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     name = pynvml.nvmlDeviceGetName(handle)
-    memory = _told(pynvml.nvmlDeviceGetMemoryInfo, handle)
-    rates = _told(pynvml.nvmlDeviceGetUtilizationRates, handle)
-    celsius = _told(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU)
+    memory = _answer(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    rates = _answer(pynvml.nvmlDeviceGetUtilizationRates, handle)
+    celsius = _answer(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU)
     return DeviceFacts(
         slot=slot,
         model=(name.decode(errors="replace") if isinstance(name, bytes) else str(name))[:_MAX_NAME],
@@ -157,7 +157,7 @@ def _device(slot: int, index: int) -> DeviceFacts:
     )
 
 
-def _told(ask: Callable[..., Any], *args: Any) -> Any:
+def _answer(ask: Callable[..., Any], *args: Any) -> Any:
     """Return what the driver answers; None if this GPU does not tell that.
 
     Raises:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pliant.control.jobs.counts import ENDED
-from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob
 from pliant.control.kinds.endpoint.job import EndpointJob
@@ -96,14 +95,13 @@ class Measures:
         *,
         ledger: Ledger,
         cluster: Cluster,
-        kinds: Kinds,
         queues: Queues,
         out_of_use: OutOfUse,
         tick_age_s: Callable[[], float],
     ) -> None:
         self._ledger = ledger
         self._cluster = cluster
-        self._kinds = kinds
+        self._kinds = ledger.kinds
         self._queues = queues
         self._out_of_use = out_of_use
         self._tick_age_s = tick_age_s

@@ -42,7 +42,7 @@ from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.ending import EndRequests
 from pliant.control.requests.inquiries import inquiries_of
 from pliant.control.requests.jobs import JobRequests
-from pliant.control.requests.out_of_use import OutOfUse
+from pliant.control.requests.out_of_use import out_of_use_of
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
 from pliant.control.requests.sidecars import SidecarRequests
@@ -96,9 +96,7 @@ class Control:
         self._ledger = Ledger(
             store=store, cluster=cluster, links=links, clock=clock, settings=settings, kinds=kinds, inbox=self._inbox
         )
-        out_of_use = self._out_of_use = OutOfUse(
-            registry=store.registry, ledger=self._ledger, nodes=lambda: cluster.observe().nodes, now=clock.now
-        )
+        out_of_use = self._out_of_use = out_of_use_of(store, cluster, clock, self._ledger)
         self.queues = queues_of(store, cluster, clock, settings, self._ledger, inputs.user_of, out_of_use)
         self.queries = Queries(
             store=store,
@@ -127,12 +125,7 @@ class Control:
         self._planner = Planner(self._ledger, cluster, policy, preparations, self.queues, self.standing, out_of_use)
         self.previews = Previews(self._ledger, cluster, self.requests, self.queues, acceptance, policy, out_of_use)
         self.measures = Measures(
-            ledger=self._ledger,
-            cluster=cluster,
-            kinds=kinds,
-            queues=self.queues,
-            out_of_use=out_of_use,
-            tick_age_s=self.tick_age_s,
+            ledger=self._ledger, cluster=cluster, queues=self.queues, out_of_use=out_of_use, tick_age_s=self.tick_age_s
         )
         self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._ledger.capacity.span)
         self.started_at = self._ticked_at = clock.now()
@@ -209,7 +202,7 @@ class Control:
             missing = reconcile(draft := self._ledger.draft(), self._kinds, self._cluster.observe())
             self._deferred.expect(missing, self._clock.now() + self.settings.timeouts.messages_s)
             self._ledger.commit(draft)
-            self._note_capacity(self._clock.now())
+            self._ledger.capacity.note(self._clock.now(), self._out_of_use.usable_now())
 
     def run(self) -> None:
         """Tick until `close`, whenever something happened or is due, once a second at least."""
@@ -272,10 +265,7 @@ class Control:
             if not self._ledger.draining:
                 self._planner.plan(now)
             self._ticked_at = now
-            self._note_capacity(now)
-
-    def _note_capacity(self, now: float) -> None:
-        self._ledger.capacity.note(now, self._out_of_use.usable(self._cluster.observe().nodes))
+            self._ledger.capacity.note(now, self._out_of_use.usable_now())
 
     def _take_due(self, now: float) -> None:
         for ended in self._deferred.due(now):

@@ -37,10 +37,6 @@ class Machines:
         self._cluster = cluster
         self._now = now
 
-    def usable(self) -> tuple[NodeView, ...]:
-        """Return the hosts that there are now with the slots that count: those that are not excluded."""
-        return self.out_of_use.usable(self._queries.nodes())
-
     def page(self, visible: VisibleJobs | None) -> MachinePage:
         """Return all machines, and who holds their slots as far as somebody sees that.
 

@@ -20,6 +20,7 @@ from pliant.core.event import EventKind
 from pliant.core.job import NodeId
 from pliant.core.machine import MachineDrain, SlotExclusion, exclusion_name, exclusion_words
 from pliant.core.plan import NodeView
+from pliant.core.ports import Clock, Cluster, Store
 from pliant.core.registry import Registry, iterate_nouns
 from pliant.policy.schedule.order import natural
 
@@ -83,6 +84,10 @@ class OutOfUse:
         return tuple(
             replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in gone)) for node in nodes
         )
+
+    def usable_now(self) -> tuple[NodeView, ...]:
+        """Return the hosts that there are now with the slots that count."""
+        return self.usable(self._nodes())
 
     def words(self, nodes: Iterable[NodeView]) -> Mapping[NodeId, str]:
         """Return what is excluded of each of these hosts, in words; of most nothing."""
@@ -191,6 +196,11 @@ class OutOfUse:
         draft.say(EventKind.MACHINE_CHANGED, message, data={"name": name, "who": who})
         self._ledger.dirty = True
         self._ledger.commit(draft)
+
+
+def out_of_use_of(store: Store, cluster: Cluster, clock: Clock, ledger: Ledger) -> OutOfUse:
+    """Return that of a control room; nothing is loaded yet."""
+    return OutOfUse(registry=store.registry, ledger=ledger, nodes=lambda: cluster.observe().nodes, now=clock.now)
 
 
 def _what(machine: str, slots: Sequence[int | None] | None) -> str:

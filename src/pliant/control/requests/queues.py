@@ -372,7 +372,7 @@ def queues_of(
     return Queues(
         registry=store.registry,
         ledger=ledger,
-        nodes=lambda: out_of_use.usable(cluster.observe().nodes),
+        nodes=out_of_use.usable_now,
         now=clock.now,
         policy=settings.policy.name,
         opening=Opening(

@@ -102,7 +102,7 @@ async def group(request: Request, context: InContext) -> GroupPreview:
 
 
 def _group(context: InContext, asked: GroupPreviewRequest) -> GroupPreview:
-    nodes = context.control.inquiries.machines.usable()
+    nodes = context.control.inquiries.machines.out_of_use.usable_now()
     hosts = hosts_of(asked.noun(), nodes)
     lack = asked.noun().lack(nodes)
     notes = (f"it has no slots now: {lack}. Its jobs would wait for hosts that may come",) if lack else ()

@@ -96,7 +96,7 @@ def remove_queue(control: InControl, caller: Caller, name: str, if_match: IfMatc
 
 
 def _group(control: Control, kept: Kept[ResourceGroup]) -> GroupView:
-    hosts = hosts_of(kept.noun, control.inquiries.machines.usable())
+    hosts = hosts_of(kept.noun, control.inquiries.machines.out_of_use.usable_now())
     over = tuple(other.noun.name for other in control.queues.queues() if other.noun.resource_group == kept.noun.name)
     return GroupView(
         group=kept.noun,
@@ -116,7 +116,9 @@ def _queue(control: Control, kept: Kept[Queue]) -> QueueView:
     return QueueView(
         queue=queue,
         num_slots=sum(
-            control.queues.group(queue.resource_group).noun.slots_of(control.inquiries.machines.usable()).values()
+            control.queues.group(queue.resource_group)
+            .noun.slots_of(control.inquiries.machines.out_of_use.usable_now())
+            .values()
         ),
         num_waiting=sum(not live.running and not live.job.ended for live in jobs),
         num_running=sum(bool(live.running) for live in jobs),
