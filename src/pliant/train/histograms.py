@@ -58,7 +58,7 @@ class HistogramLog:
     steps_per_epoch: int
     every: int | None
     """Tell those of all trained parameters every so many steps; None: never."""
-    _told_at: dict[str, float] = field(default_factory=dict)
+    _sent_at: dict[str, float] = field(default_factory=dict)
     """When histograms of each name were told last; of all parameters under the empty name."""
     _gradients: list[TensorHistogram] = field(default_factory=list)
     """Of the step that is about to be committed."""
@@ -80,7 +80,7 @@ class HistogramLog:
         if not self._gradients:
             return
         weights = (self._count(WEIGHTS + name, parameter, step) for name, parameter in self._logged())
-        self._tell([*self._gradients, *weights])
+        self._send([*self._gradients, *weights])
         self._gradients.clear()
 
     def log(self, name: str, values: Any, *, step: int, leads: bool) -> None:
@@ -97,14 +97,13 @@ class HistogramLog:
             raise TrainingError(f"the histogram {name!r} was given the step {step}; give one from 0 to {MAX_STEP}")
         tensor = _as_tensor(name, values)
         if leads and self._is_due(name):
-            self._tell([self._count(name, tensor, step)])
+            self._send([self._count(name, tensor, step)])
 
     def _is_due(self, name: str) -> bool:
-        now, told_at = self.now(), self._told_at.get(name, -math.inf)
-        if now - told_at < EVERY_S:
-            return False
-        if len(self._told_at) <= MAX_NAMES:
-            self._told_at[name] = now
+        now, sent_at = self.now(), self._sent_at.get(name, -math.inf)
+        if now - sent_at < EVERY_S or (name not in self._sent_at and len(self._sent_at) > MAX_NAMES):
+            return False  # of more names the server keeps none
+        self._sent_at[name] = now
         return True
 
     def _logged(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
@@ -132,7 +131,7 @@ class HistogramLog:
             num_infinite=found.num_infinite,
         )
 
-    def _tell(self, histograms: Sequence[TensorHistogram]) -> None:
+    def _send(self, histograms: Sequence[TensorHistogram]) -> None:
         for start in range(0, len(histograms), _AT_ONCE):
             self.send(Histograms(histograms=tuple(histograms[start : start + _AT_ONCE])))
 
