@@ -20,7 +20,7 @@ from tests.e2e.pool import Pool
 
 from pliant.api.jobs import JobDetail
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
 
 GROUP: Final = "ComputeHostsGPU"
 QUEUE: Final = "sig-elastic"
