@@ -34,13 +34,14 @@ export function RunHeader({ training, live }: { training: Training; live: boolea
     },
     {
       label: words.job,
-      value: mayRead ? (
-        <Link to={`/jobs/${training.job_id}`} className={classes.rowLink}>
-          {training.job_id}
-        </Link>
-      ) : (
-        training.job_id || NONE
-      ),
+      value:
+        job.data !== undefined ? (
+          <Link to={`/jobs/${training.job_id}`} className={classes.rowLink}>
+            {training.job_id}
+          </Link>
+        ) : (
+          training.job_id || NONE
+        ),
     },
     ...(claim === null
       ? []

@@ -29,6 +29,7 @@ export function TrainingCharts({ training, live }: { training: Training; live: b
     { enabled, refetchInterval: live ? 3000 : false, keepPrevious: true, retry: false },
   );
   if (!enabled) return <Text c="dimmed">{words.noMetrics}</Text>;
+  if (chart.error?.status === 404) return <Text c="dimmed">{words.jobNotShared(training.job_id)}</Text>;
   return (
     <Panel
       title={words.course}

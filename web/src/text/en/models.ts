@@ -265,6 +265,8 @@ export const models = {
     tested: "test",
     steps: "iterations",
     noMetrics: "Nothing has been measured yet. Losses come with the first steps; a script reports more with run.log().",
+    jobNotShared: (job: string) =>
+      `Its course is that of ${job}, which is not shared with you; ask its owner to share it.`,
     stop: "Stop…",
     stopTitle: (name: string) => `Stop ${name}?`,
     stopHint: "It ends at its next step boundary and keeps what it has learned so far.",
