@@ -153,6 +153,11 @@ class Visitor:
         self.page.locator("h1").first.wait_for(state="attached")
         self.page.locator("[aria-busy=true]").first.wait_for(state="detached")
 
+    def stand_still(self) -> "Visitor":
+        """Ask for no motion, as people do who cannot stand it; then nothing is looked at while it fades in."""
+        self.page.emulate_media(reduced_motion="reduce")
+        return self
+
     def violations(self, within: str = "html") -> list[str]:
         """Return what axe finds against WCAG 2.2 AA in a part of the page as it is, one line for each."""
         found = self.page.evaluate(

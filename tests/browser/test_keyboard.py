@@ -70,8 +70,7 @@ def test_from_log_on_to_a_job_and_its_end_by_keys_alone(visit: Any, pool: Pool, 
 
 
 def test_who_wants_no_motion_sees_none(visit_furnished: Any, furniture: Furniture) -> None:
-    visitor = visit_furnished("a-admin")
-    visitor.page.emulate_media(reduced_motion="reduce")
+    visitor = visit_furnished("a-admin").stand_still()
     for path in ("/", "/submit", f"/jobs/{furniture.running}", f"/endpoints/{furniture.endpoint}", "/machines"):
         page = visitor.goto(path)
         assert page.evaluate(LONGEST_MS) <= 1, path

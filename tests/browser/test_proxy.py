@@ -39,7 +39,7 @@ def test_all_of_it_works_below_a_path(chromium: Browser, hidden_pool: Pool) -> N
         assert [(cookie["path"], cookie["sameSite"]) for cookie in cookies] == [(f"{PREFIX}/", "Strict")]
         with page.expect_download() as download:
             page.get_by_role("link", name="CSV").click()
-        assert download.value.path().read_text().startswith("name,")
+        assert download.value.path().read_text().startswith("queue,name,")
 
         # What happens comes without being asked for, and a change goes the other way.
         page.get_by_role("link", name="Jobs", exact=True).first.click()

@@ -27,8 +27,8 @@ class Streams:
     def watch(self, page: Page) -> None:
         """Count those of a tab, too."""
         page.on("request", lambda one: self.open.add(one) if "/v1/events/stream" in one.url else None)
-        page.on("requestfailed", self.open.discard)
-        page.on("requestfinished", self.open.discard)
+        page.on("requestfailed", lambda one: self.open.discard(one))
+        page.on("requestfinished", lambda one: self.open.discard(one))
 
 
 def look_at(tabs: list[Page], shown: Page) -> None:

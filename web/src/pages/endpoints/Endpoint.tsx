@@ -167,7 +167,7 @@ function Actions({ endpoint }: { endpoint: EndpointView }) {
             {words.actions.share}
           </Menu.Item>
           <Menu.Item
-            color="red"
+            c="var(--state-failed)"
             leftSection={<IconTrash size={16} />}
             disabled={!canChange}
             onClick={() => setAsked("remove")}

@@ -154,7 +154,7 @@ function Actions({ search }: { search: SearchView }) {
     const Icon = icon;
     return (
       <Menu.Item
-        {...(colour && { color: colour })}
+        {...(colour && { c: colour })}
         leftSection={<Icon size={16} />}
         disabled={!canChange}
         onClick={() => setAsked(what)}
@@ -197,7 +197,7 @@ function Actions({ search }: { search: SearchView }) {
           {item(IconAdjustments, words.actions.limits, "limits")}
           {search.settings.population == null && item(IconPlus, words.actions.add, "add")}
           {item(IconShare, words.actions.share, "share")}
-          {item(IconTrash, words.actions.remove, "remove", "red")}
+          {item(IconTrash, words.actions.remove, "remove", "var(--state-failed)")}
         </Menu.Dropdown>
       </Menu>
       <Confirm
