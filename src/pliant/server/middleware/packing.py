@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pliant.server.console.accept import encodings_of
+from pliant.server.accept import encodings_of
 
 MIN_BYTES: Final = 4096
 """Shorter answers fit into a few packets anyway."""
