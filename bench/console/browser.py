@@ -43,6 +43,17 @@ REDRAWS = """
 """
 """Counts how often the chart of slots is drawn with a later end."""
 
+STEPS = """
+async ([steps, pixels]) => {
+  const box = document.querySelector('section[tabindex="0"]');
+  for (let step = 0; step < steps; step += 1) {
+    box.scrollTop += pixels;
+    await new Promise(requestAnimationFrame);
+  }
+}
+"""
+"""Moves the table by so many pixels in every frame, however long a frame takes."""
+
 FRAMES = """
 (() => {
   const seen = {times: [], holes: 0};

@@ -30,6 +30,7 @@ from pliant.server.middleware.authentication import SECURITY_SCHEMES, Authentica
 from pliant.server.middleware.authorisation import Audience, OpenTo, declared_access
 from pliant.server.middleware.forwarded import ForwardedRequests
 from pliant.server.middleware.limits import BodyLimit
+from pliant.server.middleware.packing import PackedAnswers
 from pliant.server.middleware.places import HiddenPlaces
 from pliant.server.middleware.refusals import RefusalCounts
 from pliant.server.middleware.secure_headers import OF_DOCS, SecureHeaders
@@ -168,6 +169,7 @@ def make_app(context: Context, *others: OtherApi, site: Site | None = None) -> F
     app.state.refusals = RefusalCounts(LOG_ON)
     app.add_middleware(AuditTrail, audit=context.audit, clock=context.clock, refusals=app.state.refusals)
     app.add_middleware(HiddenPlaces, folders=(context.control.settings.home, context.datasets.data_root))
+    app.add_middleware(PackedAnswers)  # outside of what reads the words of an answer
     problems.install(app)
     return app
 

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.routing import Match
 from starlette.types import Scope
 
-from pliant.server.console.accept import encodings_of, wants_page
+from pliant.server.accept import encodings_of, wants_page
 from pliant.server.console.bundle import ROOT_FILES, Bundle, BundledFile
 from pliant.server.middleware.authorisation import Audience
 from pliant.server.middleware.secure_headers import headers_of_page
