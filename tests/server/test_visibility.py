@@ -12,6 +12,7 @@ from tests.server.conftest import PASSWORD, Served, packed
 
 from pliant.control.requests.sharing import sharing_of
 from pliant.core.access import Role
+from pliant.core.event import FOR_PROGRAMS
 from pliant.core.job import JobId
 from pliant.core.ports import Writes
 from pliant.core.tensor_histogram import JobHistograms, TensorHistogram
@@ -174,13 +175,17 @@ def events(client: httpx.Client, **params: str) -> list[dict[str, Any]]:
 
 
 def test_events_are_those_of_the_server_and_of_jobs_one_sees(people: People) -> None:
-    ann, eve, all_of_them = (events(c) for c in (people.clients["ann"], people.clients["eve"], people.server.http))
+    def events_for_people(client: httpx.Client) -> list[dict[str, Any]]:
+        return [event for event in events(client) if event["kind"] not in FOR_PROGRAMS]
+
+    clients = (people.clients["ann"], people.clients["eve"], people.server.http)
+    ann, eve, all_of_them = map(events_for_people, clients)
     assert {event["job_id"] for event in eve} == {None}
     assert people.other not in {event["job_id"] for event in ann}
     assert {None, people.job, people.other} <= {event["job_id"] for event in all_of_them}
     assert [e for e in all_of_them if e["job_id"] is None] == eve
     people.share(people.other, "ann")
-    assert [e for e in events(people.clients["ann"]) if e not in ann] == [
+    assert [e for e in events_for_people(people.clients["ann"]) if e not in ann] == [
         e for e in all_of_them if e["job_id"] == people.other
     ]
     assert people.clients["eve"].get("/events", params={"job_id": people.job}).status_code == 404
@@ -277,7 +282,7 @@ def last_event(people: People) -> int:
 def test_a_stream_tells_of_a_job_from_when_it_is_shared_until_it_is_not(people: People) -> None:
     params = {"after": last_event(people)}
     with people.clients["bob"].stream("GET", "/events/stream", params=params) as response:
-        told = read(response)
+        told = (event for event in read(response) if event["kind"] not in FOR_PROGRAMS)
         change(people, people.job)
         change(people, people.other)
         assert next(told)["job_id"] == people.other

@@ -13,6 +13,7 @@ from pliant.core.access import Permission, Role
 from pliant.core.input import values_of
 from pliant.core.people import MAX_PASSWORD, USER_NAME, Password, TokenSettings, UserSettings, password_fault
 from pliant.core.registry import AuditEntry
+from pliant.core.saved_view import MAX_VIEWS, SavedView
 
 UserName = Annotated[str, Field(pattern=USER_NAME)]
 """In a query."""
@@ -105,6 +106,29 @@ class UserView(UserSettings):
     created_at: float
     changed_at: float
     password_changed_at: float
+    revision: int
+
+
+class SavedViewRequest(Request, SavedView):
+    """A view that somebody saves."""
+
+    def noun(self) -> SavedView:
+        """Return the view."""
+        return SavedView(**values_of(SavedView, self))
+
+
+class SavedViewsRequest(Request):
+    """All views that somebody has from now on."""
+
+    views: Annotated[tuple[SavedViewRequest, ...], Field(max_length=MAX_VIEWS)]
+    """In the order in which they are shown, each with a name of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedViewList:
+    """All views that somebody has saved; `revision` is its ETag, 0 if they never saved any."""
+
+    views: tuple[SavedView, ...]
     revision: int
 
 

@@ -6,6 +6,7 @@ gets another password, loses all sessions; one who is removed loses all tokens, 
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from pliant.core.input import values_of
 from pliant.core.people import UserSettings, password_fault
 from pliant.core.ports import Clock
 from pliant.core.registry import Kept, Registry, iterate_nouns
+from pliant.core.saved_view import SavedViews
 from pliant.people.changes import RightsChanges
 from pliant.people.credentials import CredentialStore, TokenHex
 from pliant.people.passwords import Passwords
@@ -141,7 +143,7 @@ class Accounts:
         return kept
 
     def remove(self, name: str, *, by: str, revision: int | None = None) -> None:
-        """Forget a user, their sessions and tokens; what they own stays.
+        """Forget a user, their sessions, tokens and saved views; what they own stays.
 
         Raises:
             NotFound, Stale: as `Registry.remove`.
@@ -152,6 +154,8 @@ class Accounts:
         with self._changing:
             self._keep_an_administrator(self.get(name).noun, None)
             self._registry.remove(User, name, revision=revision)
+            with suppress(NotFound):
+                self._registry.remove(SavedViews, name)
         self._changes.tell(name)
         self._credentials.end_sessions(name)
         self._credentials.revoke_tokens(name)

@@ -11,6 +11,7 @@ from pliant.people.credentials import CredentialStore, TokenHex
 from pliant.people.logon_links import LogonLinks
 from pliant.people.password_checker import PasswordChecker
 from pliant.people.passwords import DEFAULT_COST, Cost, Passwords
+from pliant.people.views import ViewStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,8 @@ class People:
     accounts: Accounts
     credentials: CredentialStore
     authenticator: Authenticator
+    views: ViewStore
+    """What people have saved of lists."""
     links: LogonLinks
     """One-time links that log a browser on."""
     changes: RightsChanges
@@ -55,4 +58,11 @@ def make_people(
     checker = PasswordChecker(passwords=passwords, clock=clock, key=bytes.fromhex(token_hex(32)))
     authenticator = Authenticator(accounts=accounts, credentials=credentials, passwords=checker, file_token=file_token)
     links = LogonLinks(accounts=accounts, credentials=credentials, clock=clock, token_hex=token_hex)
-    return People(accounts=accounts, credentials=credentials, authenticator=authenticator, links=links, changes=changes)
+    return People(
+        accounts=accounts,
+        credentials=credentials,
+        authenticator=authenticator,
+        views=ViewStore(registry=registry, clock=clock),
+        links=links,
+        changes=changes,
+    )

@@ -1,5 +1,6 @@
 """The routes about people: logging on and off, oneself, users, personal tokens, and the audit log."""
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -11,6 +12,9 @@ from pliant.api.people import (
     NewToken,
     NewUser,
     PasswordRequest,
+    SavedViewList,
+    SavedViewRequest,
+    SavedViewsRequest,
     TokenPage,
     TokenRequest,
     TokenView,
@@ -35,6 +39,7 @@ _NEW_USER: Final = LazyAdapter(NewUser)
 _USER_PAGE: Final = LazyAdapter(UserPage)
 _TOKEN_PAGE: Final = LazyAdapter(TokenPage)
 _NEW_TOKEN: Final = LazyAdapter(NewToken)
+_VIEWS: Final = LazyAdapter(SavedViewList)
 _AUDIT_PAGE: Final = LazyAdapter(AuditPage)
 
 
@@ -86,6 +91,20 @@ class PeopleClient:
         """Change our own password; our other sessions end."""
         body = PasswordRequest(old_password=old_password, new_password=new_password)
         self._connection.send("PUT", "/me/password", body)
+
+    def views(self) -> SavedViewList:
+        """Return the views of the list of jobs that we have saved."""
+        return self._connection.get(_VIEWS, "/me/views")
+
+    def save_views(self, views: Mapping[str, str], *, revision: int | None = None) -> SavedViewList:
+        """Keep these views, queries by their names, and no others.
+
+        Raises:
+            InvalidInput: there are too many, or one is too long.
+            Stale: they are not at this revision any more.
+        """
+        body = SavedViewsRequest(views=tuple(SavedViewRequest(name=name, query=views[name]) for name in views))
+        return parse(_VIEWS, self._connection.send("PUT", "/me/views", body, revision))
 
     def users(self) -> tuple[UserView, ...]:
         """Return all users in the order of their names."""

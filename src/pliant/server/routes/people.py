@@ -10,6 +10,8 @@ from pliant.api.people import (
     NewToken,
     NewUser,
     PasswordRequest,
+    SavedViewList,
+    SavedViewsRequest,
     TokenPage,
     TokenRequest,
     TokenView,
@@ -24,6 +26,7 @@ from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Prob
 from pliant.core.input import values_of
 from pliant.core.people import TokenSettings, UserSettings
 from pliant.core.registry import Kept
+from pliant.core.saved_view import SavedViews
 from pliant.people.credentials import PersonalToken
 from pliant.people.user import User
 from pliant.server.context import InContext
@@ -59,6 +62,26 @@ def change_own_password(context: InContext, request: Request, body: PasswordRequ
     if not people.authenticator.check_password(name, body.old_password, address_of(request)):
         raise InvalidInput.at("old_password", "this is not the password; ask an administrator")
     people.accounts.set_password(name, body.new_password, but_session=identity.id)
+
+
+@routes.get("/me/views", Permission.SELF, "List one's own saved views")
+def own_views(context: InContext, identity: InIdentity, response: Response) -> SavedViewList:
+    """Return the views of the list of jobs that one has saved."""
+    return _views(context.people.views.get(identity.principal.name), response)
+
+
+@routes.put("/me/views", Permission.SELF, "Save views of one's own", 412)
+def save_views(
+    context: InContext, body: SavedViewsRequest, identity: InIdentity, response: Response, if_match: IfMatch = None
+) -> SavedViewList:
+    """Keep these views and no others."""
+    views = [view.noun() for view in body.views]
+    return _views(context.people.views.replace(identity.principal.name, views, revision_of(if_match)), response)
+
+
+def _views(found: tuple[SavedViews, int], response: Response) -> SavedViewList:
+    saved, revision = found
+    return with_etag(SavedViewList(views=saved.views, revision=revision), response)
 
 
 @routes.get("/users", Permission.USERS_WRITE, "List users")

@@ -1,12 +1,14 @@
 import { ActionIcon, Button, Popover, Stack, Text, TextInput } from "@mantine/core";
-import { useLocalStorage } from "@mantine/hooks";
 import { IconBookmark, IconTrash } from "@tabler/icons-react";
 import { type FormEvent, useState } from "react";
 import { Link, useSearchParams } from "react-router";
+import { useCanChange } from "../../app/Connection";
 import { useMe } from "../../app/session";
 import { text } from "../../text";
 import classes from "./Jobs.module.css";
 import { quickViews, sameFilters } from "./query";
+import { withView } from "./saved";
+import { useSavedViews } from "./useSavedViews";
 
 const words = text.jobs.views;
 
@@ -38,24 +40,17 @@ export function QuickViews() {
   );
 }
 
-interface View {
-  name: string;
-  query: string;
-}
-
-const MAX_VIEWS = 50;
-
-/** Views of one's own: a name and a query, kept in this browser. */
+/** Views of one's own: a name and a query, kept by the server. */
 export function SavedViews() {
   const [search] = useSearchParams();
-  const [views, setViews] = useLocalStorage<View[]>({ key: "pliant-job-views", defaultValue: [] });
+  const { views, save: keep, isBusy, error } = useSavedViews();
+  const canChange = useCanChange();
   const [name, setName] = useState("");
   const save = (event: FormEvent) => {
     event.preventDefault();
     const called = name.trim();
     if (called === "") return;
-    const others = views.filter((view) => view.name !== called).slice(0, MAX_VIEWS - 1);
-    setViews([...others, { name: called, query: search.toString() }]);
+    keep(withView(views, { name: called, query: search.toString() }));
     setName("");
   };
   return (
@@ -81,12 +76,18 @@ export function SavedViews() {
                 variant="subtle"
                 color="gray"
                 aria-label={words.remove(view.name)}
-                onClick={() => setViews(views.filter((other) => other.name !== view.name))}
+                disabled={isBusy || !canChange}
+                onClick={() => keep(views.filter((other) => other.name !== view.name))}
               >
                 <IconTrash size={16} />
               </ActionIcon>
             </div>
           ))}
+          {error !== null && (
+            <Text size="sm" c="red" role="alert">
+              {error.message}
+            </Text>
+          )}
           <form onSubmit={save}>
             <Stack gap="xs">
               <TextInput
@@ -95,7 +96,7 @@ export function SavedViews() {
                 value={name}
                 onChange={(event) => setName(event.currentTarget.value)}
               />
-              <Button type="submit" variant="default" disabled={name.trim() === ""}>
+              <Button type="submit" variant="default" disabled={name.trim() === "" || isBusy || !canChange}>
                 {words.save}
               </Button>
             </Stack>
