@@ -11,6 +11,7 @@ from tests.server.conftest import Served
 from tests.server.played import PROGRESS, Played
 from tests.server.world import code
 
+from pliant.core.access import Role
 from pliant.server.search_jobs import ControlTrials
 
 SEARCH: dict[str, Any] = {
@@ -273,3 +274,28 @@ def test_at_a_rung_counts_what_was_reported_by_then_and_who_violates_a_bound_doe
         assert (kept["state"], beyond["state"], beyond["violations"]) == ("running", "pruned", [1.0])
     finally:
         played.close()
+
+
+def test_a_search_is_foreseen_without_code(module_server: Served, anna: httpx.Client) -> None:
+    def foresee(**changes: object) -> Any:
+        answer = anna.post("/searches/preview", json=SEARCH | changes)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    sound = foresee(constraints=[{"metric": "memory_gb", "upper": 8}])
+    assert sound["problems"] == []
+    assert sound["sentence"]
+    assert any("does not learn from constraints" in note for note in sound["notes"])
+    shape = foresee(max_trials=0, population={"size": 1, "every": 3, "max": 27})
+    assert {one["field"] for one in shape["problems"]} >= {"max_trials", "population.size"}
+    there = foresee(queue="nowhere", sampler={"name": "tpee"})
+    assert {one["field"] for one in there["problems"]} == {"queue", "sampler.name"}
+    assert there["sentence"] == ""
+    assert create(anna).status_code == 201
+    assert [one["field"] for one in foresee()["problems"]] == ["name"]
+    assert len(anna.get("/searches").json()["searches"]) == 1
+
+
+def test_who_may_submit_no_job_foresees_no_search(module_server: Served) -> None:
+    with module_server.client_of("vera", Role.VIEWER) as vera:
+        assert vera.post("/searches/preview", json=SEARCH).status_code == 403

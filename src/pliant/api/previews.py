@@ -131,3 +131,15 @@ class GroupPreview:
     num_slots: int
     hosts: tuple[HostView, ...]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPreview:
+    """What is to be said of a search before it begins. Its code is not looked at."""
+
+    problems: tuple[FieldProblem, ...]
+    """What is wrong with it; of no problem at all it can begin."""
+    notes: tuple[str, ...]
+    """What its owner should know."""
+    sentence: str
+    """What would become of its first trial now; empty if something is wrong."""

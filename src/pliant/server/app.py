@@ -192,7 +192,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
     )
     every = (
         [room.routes for room in _OWN]
-        + [previews.routes, previews.pool_routes]
+        + [previews.routes, previews.pool_routes, previews.search_routes]
         + [pool.health_routes, monitoring.routes]
         + [routes for other in others for routes in other.routes]
     )

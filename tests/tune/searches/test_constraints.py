@@ -8,7 +8,7 @@ from tests.tune.searches.world import ANNA, JOB, World, settings_of
 from pliant.core.known_trial import KnownTrial
 from pliant.core.search import Constraint, Halving, Sampler, SearchState, TrialState
 from pliant.core.space import Values
-from pliant.tune.searches.use_cases import FirstTrials
+from pliant.tune.searches.new_search import FirstTrials
 
 NARROW = Constraint(metric="memory", upper=10.0)
 

@@ -12,7 +12,7 @@ from pliant.core.job import JobId
 from pliant.core.known_trial import KnownTrial
 from pliant.core.lifecycle import JobState
 from pliant.core.search import Halving, Pruner, Sampler, SearchState, TrialState
-from pliant.tune.searches.use_cases import FirstTrials
+from pliant.tune.searches.new_search import FirstTrials
 
 KNOWN = tuple(
     KnownTrial(values=values, results=(loss(values, 9),), reports=tuple((at, loss(values, at)) for at in range(1, 10)))

@@ -21,8 +21,9 @@ from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.asking import Asker
 from pliant.tune.searches.book import SearchBook
 from pliant.tune.searches.keeper import SearchKeeper
+from pliant.tune.searches.new_search import FirstTrials
 from pliant.tune.searches.ports import LiveTrial, SearchPorts
-from pliant.tune.searches.use_cases import FirstTrials, SearchRequests
+from pliant.tune.searches.use_cases import SearchRequests
 
 ANNA = Principal(name="anna", role=Role.USER)
 BEN = Principal(name="ben", role=Role.USER)

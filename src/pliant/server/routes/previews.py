@@ -3,6 +3,7 @@
 What is wrong with the body is part of the answer, as is why the change would be refused: who types sees both at once.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -11,20 +12,31 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from pliant.api.jobs import JobPatch, JobRequest
-from pliant.api.previews import FieldProblem, GroupPreview, GroupPreviewRequest, SharePreview, SubmissionPreview
+from pliant.api.previews import (
+    FieldProblem,
+    GroupPreview,
+    GroupPreviewRequest,
+    SearchPreview,
+    SharePreview,
+    SubmissionPreview,
+)
 from pliant.api.queues import QueuePatch
+from pliant.api.searches import SearchRequest
 from pliant.core.access import Permission
-from pliant.core.errors import InvalidInput
+from pliant.core.errors import InvalidInput, Problem
 from pliant.server.body import parse_body, read_small, schema_of
 from pliant.server.context import InContext, InControl
 from pliant.server.group_view import hosts_of
 from pliant.server.middleware.audit import trace_of
 from pliant.server.middleware.authorisation import Caller
+from pliant.server.routes.searches import InSearches
 from pliant.server.routing import Routes
 from pliant.server.visibility import OwnJob, Seen
+from pliant.tune.searches.new_search import FirstTrials
 
 routes = Routes(tags=["jobs"])
 pool_routes = Routes(tags=["pool"])
+search_routes = Routes(tags=["searches"])
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -36,6 +48,7 @@ def _takes(kind: type[BaseModel]) -> dict[str, Any]:
 
 _PATCH: Final = _takes(JobPatch)
 _JOB: Final = _takes(JobRequest)
+_SEARCH: Final = _takes(SearchRequest)
 _QUEUE: Final = _takes(QueuePatch)
 _GROUP: Final = _takes(GroupPreviewRequest)
 
@@ -77,6 +90,27 @@ async def submission(request: Request, control: InControl, caller: Caller, visib
     return await run_in_threadpool(preview)
 
 
+@search_routes.post(
+    "/searches/preview", Permission.JOBS_WRITE, "What if a search was begun", 413, 503, openapi_extra=_SEARCH
+)
+async def search(
+    request: Request, control: InControl, requests: InSearches, caller: Caller, visible: Seen
+) -> SearchPreview:
+    """Return what is wrong with a search, and what would become of its first trial now; its code is not asked for."""
+    asked = await _read(request, SearchRequest)
+    if isinstance(asked, InvalidInput):
+        return SearchPreview(problems=_fields_of(asked.problems), notes=(), sentence="")
+    first = FirstTrials(known=tuple(one.noun() for one in asked.known))
+    foresee = partial(requests.outlook.foresee, caller.name, asked.name or "", asked.settings(), first)
+    problems, notes = await run_in_threadpool(foresee)
+    trial = await run_in_threadpool(control.previews.submission, asked.spec(), caller.name, visible, asked.notices())
+    return SearchPreview(
+        problems=(*_fields_of(problems), *trial.problems),
+        notes=(*notes, *trial.notes),
+        sentence="" if problems or trial.problems else trial.sentence,
+    )
+
+
 @pool_routes.post(
     "/queues/{name}/preview", Permission.POOL_WRITE, "What if a queue was changed", 404, 413, openapi_extra=_QUEUE
 )
@@ -96,9 +130,12 @@ async def group(request: Request, context: InContext) -> GroupPreview:
     """Return the slots that a group of these hosts would have now; what is wrong with a formula has its position."""
     asked = await _read(request, GroupPreviewRequest)
     if isinstance(asked, InvalidInput):
-        problems = tuple(FieldProblem(field=one.field, message=one.message) for one in asked.problems)
-        return GroupPreview(problems=problems, num_slots=0, hosts=(), notes=())
+        return GroupPreview(problems=_fields_of(asked.problems), num_slots=0, hosts=(), notes=())
     return await run_in_threadpool(_group, context, asked)
+
+
+def _fields_of(problems: Iterable[Problem]) -> tuple[FieldProblem, ...]:
+    return tuple(FieldProblem(field=one.field, message=one.message) for one in problems)
 
 
 def _group(context: InContext, asked: GroupPreviewRequest) -> GroupPreview:

@@ -35,7 +35,8 @@ from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
 from pliant.server.search_views import page_of, view_of, why_of
 from pliant.server.visibility import Seen
-from pliant.tune.searches.use_cases import FirstTrials, SearchRequests
+from pliant.tune.searches.new_search import FirstTrials
+from pliant.tune.searches.use_cases import SearchRequests
 
 routes = Routes(tags=["searches"])
 

@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pliant.core.search import Search, SearchState, Trial, TrialState
+from pliant.core.errors import Problem
+from pliant.core.search import Search, SearchSettings, SearchState, Trial, TrialState
 from pliant.policy.tuning.places import Places
 from pliant.policy.tuning.standing import explain_search
 from pliant.policy.tuning.time_left import seconds_left
 from pliant.tune.searches.at_once import find_places
 from pliant.tune.searches.book import SearchBook
+from pliant.tune.searches.new_search import FirstTrials, notes_of_new, problems_of_new
 from pliant.tune.searches.ports import SearchPorts
+from pliant.tune.searches.settings_rules import algorithm_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,19 @@ class SearchOutlook:
     def places(self, search: Search) -> Places | None:
         """Return how many trials of a search train at once, and why; None if it does not run."""
         return find_places(search, self._ports.jobs) if search.state is SearchState.RUNNING else None
+
+    def foresee(
+        self, owner: str, name: str, settings: SearchSettings, first: FirstTrials
+    ) -> tuple[tuple[Problem, ...], tuple[str, ...]]:
+        """Return what is wrong with a search of somebody's that is not there yet, and what they should know.
+
+        Its job and its code are not looked at.
+        """
+        algorithm = algorithm_of(settings, owner, self._ports)
+        problems = problems_of_new(settings, owner, algorithm, self._ports, first)
+        if self._book.find(name) is not None:
+            problems = (Problem(field="name", message=f"there is a search {name!r}; give another name"), *problems)
+        return problems, notes_of_new(settings, first)
 
     def explain(self, name: str) -> Standing:
         """Return how a search stands, and why.

@@ -4,47 +4,29 @@ They change what is kept; jobs follow (`keeper`). Only the code of a new search 
 that is wrong with it is said to who creates it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from pliant.core.access import Principal, VisibleJobs, name_once
-from pliant.core.algorithm import AlgorithmCode
-from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Problem, Stale
+from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
 from pliant.core.job import JobSpec
-from pliant.core.known_trial import KnownTrial, problems_of_known, trials_of
+from pliant.core.known_trial import trials_of
 from pliant.core.near_name import near_name
-from pliant.core.search import MAX_TRIALS, SAMPLERS, Decision, Search, SearchSettings, SearchState, Trial, TrialState
+from pliant.core.search import MAX_TRIALS, Decision, Search, SearchSettings, SearchState, Trial, TrialState
 from pliant.core.space import Values
-from pliant.core.space_rules import problems_of_values
 from pliant.policy.tuning.advance import rest
 from pliant.policy.tuning.front import find_front
-from pliant.tune.algorithm_rules import problems_of_given
-from pliant.tune.sampler_rules import CONSTRAINED
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.importances import ImportanceCalculator, Importances
+from pliant.tune.searches.new_search import NO_TRIALS, FirstTrials, notes_of_new, problems_of_new, problems_of_trials
 from pliant.tune.searches.outlook import SearchOutlook
 from pliant.tune.searches.ports import SearchPorts
 from pliant.tune.searches.settings_rules import algorithm_of, problems_of_search
 
 _MAX_ENQUEUED: Final = 10_000
-_NOT_LEARNING: Final = frozenset(SAMPLERS) - {"tpe", "gp"}
-"""Samplers that learn nothing from trials that they did not choose."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstTrials:
-    """What a search begins with."""
-
-    known: Sequence[KnownTrial] = ()
-    """Trials of another study, from which it learns; they become its first ones, and count for no limit."""
-    enqueued: Sequence[Values] = ()
-    """What is tried first of all."""
-
-
-NO_TRIALS: Final = FirstTrials()
 
 
 class SearchRequests:
@@ -84,10 +66,7 @@ class SearchRequests:
             Unavailable: the disk cannot take it, or the server is going down.
         """
         algorithm = algorithm_of(settings, caller.name, self._ports)
-        problems = problems_of_search(settings, caller.name, algorithm, self._ports)
-        if not problems:
-            enqueued = _problems_of_trials(settings, algorithm, first.enqueued)
-            problems = (*problems_of_known(settings, first.known), *enqueued)
+        problems = problems_of_new(settings, caller.name, algorithm, self._ports, first)
         try:
             notes = self._ports.jobs.check(job, archive, caller.name, visible)
         except InvalidInput as error:
@@ -113,7 +92,7 @@ class SearchRequests:
                 algorithm=algorithm,
             )
             self._book.add(search, trials_of(search, first.known))
-        return search, (*notes, *_notes_of_known(settings, first.known), *_notes_of_constraints(settings))
+        return search, (*notes, *notes_of_new(settings, first))
 
     def page(
         self, caller: Principal, after: str, limit: int, states: Sequence[SearchState] = (), part: str = ""
@@ -262,7 +241,7 @@ class SearchRequests:
             search, settings = found.search, found.search.settings
             if settings.population is not None:
                 raise Conflict(f"{name} is a population, which makes its trials from one another; begin another search")
-            if problems := [*_problems_of_trials(settings, search.algorithm, trials)]:
+            if problems := [*problems_of_trials(settings, search.algorithm, trials)]:
                 raise InvalidInput(*problems)
             enqueued = (*search.enqueued, *trials)
             if len(enqueued) > _MAX_ENQUEUED:
@@ -355,27 +334,6 @@ def _refuse_stale(search: Search, revision: int | None) -> None:
             f"the search {search.name!r} was changed meanwhile: it is at revision {search.revision}, not {revision}; "
             f"read it again and repeat the change"
         )
-
-
-def _notes_of_known(settings: SearchSettings, known: Sequence[KnownTrial]) -> Iterator[str]:
-    if known and settings.sampler.name in _NOT_LEARNING and settings.pruner is None:
-        name = settings.sampler.name
-        yield f"{name} does not learn from trials that are known; tpe and gp do"
-
-
-def _notes_of_constraints(settings: SearchSettings) -> Iterator[str]:
-    if settings.constraints and settings.sampler.name in SAMPLERS and settings.sampler.name not in CONSTRAINED:
-        name, others = settings.sampler.name, ", ".join(sorted(CONSTRAINED))
-        yield f"{name} does not learn from constraints, it chooses as if there were none; {others} do"
-
-
-def _problems_of_trials(
-    settings: SearchSettings, algorithm: AlgorithmCode | None, trials: Sequence[Values]
-) -> Iterator[Problem]:
-    for index, values in enumerate(trials):
-        for problem in problems_of_values(settings.parameters, values):
-            yield Problem(field=f"trials.{index}.{problem.field}", message=problem.message)
-    yield from problems_of_given(settings, algorithm, trials)
 
 
 def _sees(caller: Principal, search: Search) -> bool:

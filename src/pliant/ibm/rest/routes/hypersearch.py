@@ -39,7 +39,7 @@ from pliant.server import upload
 from pliant.server.body import upload_file
 from pliant.server.context import Context, InContext
 from pliant.server.visibility import require_owner
-from pliant.tune.searches.use_cases import FirstTrials
+from pliant.tune.searches.new_search import FirstTrials
 
 routes = ibm_routes(DEEP_LEARNING)
 

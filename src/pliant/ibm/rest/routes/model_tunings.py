@@ -43,7 +43,7 @@ from pliant.ibm.rest.translate.job_request import find_queue
 from pliant.ibm.rest.wording import reword
 from pliant.server.body import read_small
 from pliant.server.context import Context, InContext
-from pliant.tune.searches.use_cases import FirstTrials
+from pliant.tune.searches.new_search import FirstTrials
 
 routes = ibm_routes(DEEP_LEARNING)
 
