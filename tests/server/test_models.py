@@ -358,6 +358,18 @@ def test_the_engine_makes_the_kind_of_job(server: Served) -> None:
     assert found == [(1, 1, False, 8), (1, 12, False, 12), (3, 3, True, 3)]
 
 
+def test_a_model_says_how_often_its_trainings_log_histograms(server: Served) -> None:
+    add_template(server.http)
+    add_model(server.http, histograms_every=50)
+    found = []
+    for changes in ({}, {"histograms_every": 7}, {"histograms_every": None}):
+        job_id = train(server.http, **changes).json()["job_id"]
+        found.append(server.http.get(f"/jobs/{job_id}").json()["job"]["spec"]["histograms_every"])
+    assert found == [50, 7, None]
+    assert "logs no histograms" in problems(train(server.http, engine="distributed"))["histograms_every"]
+    assert "histograms_every" in problems(train(server.http, histograms_every=0))
+
+
 def test_a_batch_of_few_samples_is_cut_into_no_more_parts(server: Served) -> None:
     add_template(server.http)
     add_model(server.http, engine="elastic", max_workers=2, hyperparameters={"batch_size": 4})

@@ -167,7 +167,7 @@ export function PlaceFields({ form, change, wrong, withoutWorkers = false }: Pla
       <EnvironmentField form={form} change={change} wrong={wrong} />
       {form.engine !== "distributed" && (
         <TextInput
-          label={words.model.histogramsEvery}
+          label={words.model.histogramsField}
           placeholder={words.model.noHistograms}
           inputMode="numeric"
           value={form.histogramsEvery}

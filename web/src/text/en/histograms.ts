@@ -8,7 +8,7 @@ export const histograms = {
   table: "Table",
   none: "No histograms were logged.",
   noneYet: "No histograms are logged so far.",
-  how: "For those of all weights and gradients submit with --histograms-every 100, or set “Histograms every” when a model is trained. A script logs others with run.log_histogram(name, values).",
+  how: "For those of all weights and gradients submit with --histograms-every 100, or set “Histograms every N steps” when a model is trained. A script logs others with run.log_histogram(name, values).",
   picture: (name: string, steps: string) =>
     `How ${name} lies at ${steps}, one ridge for each, the newest in front. Arrows move through steps and values.`,
   step: "Step",

@@ -90,6 +90,7 @@ export const models = {
     priority: "Priority",
     environment: "Environment",
     histogramsEvery: "Histograms every",
+    histogramsField: "Histograms every N steps",
     noHistograms: "No histograms",
     slotsPerWorker: "Slots per worker",
     maxWorkers: "Workers at most",
