@@ -133,11 +133,11 @@ class Visitor:
         if response.status >= 500 and response.status != 503:
             self.complaints.append(f"{response.status} of {response.request.method} {response.url}")
 
-    def log_on(self, name: str) -> None:
+    def log_on(self, name: str, password: str = PASSWORD) -> None:
         """Log on as the page does, without its form."""
         answer = self.context.request.post(
             f"{self.url}/v1/logon",
-            data={"name": name, "password": PASSWORD, "cookie": True},
+            data={"name": name, "password": password, "cookie": True},
             headers={"X-Pliant-Console": "1"},
         )
         assert answer.ok, answer.text()

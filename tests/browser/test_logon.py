@@ -63,6 +63,9 @@ def test_who_guesses_is_told_how_long_to_wait(visit: Any, pool: Pool) -> None:
             break
     expect(page.get_by_role("alert")).to_contain_text(re.compile(r"Try again in \d+ s"))
     expect(page.get_by_role("button", name="Log on")).to_be_disabled()
+    shown = page.get_by_role("alert").inner_text()
+    expect(page.get_by_role("alert")).not_to_have_text(shown)  # it counts down
+    expect(page.get_by_role("button", name="Log on")).to_be_enabled(timeout=90_000)
 
 
 def test_a_session_that_was_ended_elsewhere_leads_to_the_log_on_page_and_back(visit: Any, pool: Pool) -> None:
@@ -71,8 +74,12 @@ def test_a_session_that_was_ended_elsewhere_leads_to_the_log_on_page_and_back(vi
     with pool.client() as client:
         for session in client.people.sessions("a-operator"):
             client.people.end_session(session.id, "a-operator")
-    visitor.page.get_by_role("link", name="Machines", exact=True).first.click()
-    expect(visitor.page).to_have_url(re.compile(r"/logon\?to="))
-    visitor.log_on("a-operator")
-    visitor.page.reload()
-    expect(visitor.page).to_have_url(re.compile(r"/logon"))
+    page = visitor.page
+    page.get_by_role("link", name="Usage", exact=True).first.click()
+    expect(page).to_have_url(re.compile(r"/logon\?to=%2Fusage$"))
+    expect(page.get_by_text("Your session has ended")).to_be_visible()
+    page.get_by_label("Name").fill("a-operator")
+    page.get_by_role("textbox", name="Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log on").click()
+    expect(page.get_by_role("heading", name="Usage", exact=True)).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/usage$"))
