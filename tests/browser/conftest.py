@@ -180,6 +180,8 @@ class Visitor:
         """Let the page that is open have another size or scheme, and wait until it is laid out."""
         self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
+        if self.page.url.startswith(self.url):
+            self.page.locator(f"html[data-mantine-color-scheme={scheme}]").wait_for(state="attached")
         self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def look_at(self, path: str, name: str) -> list[str]:
@@ -188,7 +190,7 @@ class Visitor:
         Returns what is wrong: violations of WCAG 2.2 AA that axe finds, and how much it scrolls sideways.
         """
         found: list[str] = []
-        self.resize(WIDE, "light")
+        self.stand_still().resize(WIDE, "light")
         self.goto(path)
         for size, scheme in ((WIDE, "light"), (WIDE, "dark"), (NARROW, "dark"), (NARROW, "light"), (REFLOW, "light")):
             self.resize(size, scheme)
