@@ -26,8 +26,8 @@ NUM_CALLS = 20
 LOOK_S = 20.0
 NEWS_EVERY_S = 2.0
 NUM_STEPS = 100
-SCROLL_PX = 36_000
-"""A thousand rows."""
+SCROLL_PX = 18_000
+"""Five hundred rows."""
 SPEEDS = {"wheel": 3_000, "fling": 20_000}
 """Pixels a second."""
 
@@ -101,8 +101,8 @@ def scrolled(place: Place, started: Browser, rounds: int) -> Found:
     settle(page)
     rows, claims = [], []
     for name, speed in SPEEDS.items():
-        needed = [_needed_ms(page, speed if number % 2 == 0 else -speed) for number in range(2 * rounds)]
-        measured = [_scroll(page, -speed if number % 2 == 0 else speed) for number in range(2 * rounds)]
+        needed = [_needed_ms(page, speed if number % 2 == 0 else -speed) for number in range(rounds)]
+        measured = [_scroll(page, -speed if number % 2 == 0 else speed) for number in range(rounds)]
         frames, holes = zip(*measured, strict=True)
         rows.append((f"{name}, {speed:,} pixels/s", spread(frames), spread(needed), spread(holes)))
         text = f"the table of {NUM_JOBS:,} jobs scrolls with {FRAMES_LIMIT:.0f} frames/s, {name}"
