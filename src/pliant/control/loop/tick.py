@@ -125,12 +125,7 @@ class Control:
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
         )
-        self.slots = SlotQueries(
-            store=store,
-            clock=clock,
-            span=lambda: self._ledger.capacity.span,
-            groups=lambda: {kept.noun.name: kept.noun.resource_group for kept in self.queues.queues()},
-        )
+        self.slots = SlotQueries(store, clock, span=lambda: self._ledger.capacity.span, queues=self.queues.queues)
         self.started_at = self._ticked_at = clock.now()
         self._disconnected: set[TaskId] = set()
         self._deferred = DeferredExits()

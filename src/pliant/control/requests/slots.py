@@ -11,6 +11,8 @@ from pliant.core.job import JobId
 from pliant.core.job_filter import JobFilter
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import Clock, EventFilter, Store
+from pliant.core.queue import Queue
+from pliant.core.registry import Kept
 from pliant.core.slot_history import HOUR_S, CapacitySpan, JobLayer, SlotChart, SlotRecords
 from pliant.policy.slot_chart import BucketRow, ChartRequest, buckets_for, draw
 from pliant.policy.slot_marks import ENDS, MARKED, mark_of
@@ -54,21 +56,21 @@ class SlotQueries:
 
     Args:
         span: returns the span of capacity that this server keeps; None before it has begun one.
-        groups: returns the resource group of every queue that there is.
+        queues: returns all queues.
     """
 
     def __init__(
         self,
-        *,
         store: Store,
         clock: Clock,
+        *,
         span: Callable[[], CapacitySpan | None],
-        groups: Callable[[], Mapping[str, str]],
+        queues: Callable[[], Sequence[Kept[Queue]]],
     ) -> None:
         self._store = store
         self._clock = clock
         self._span = span
-        self._groups = groups
+        self._queues = queues
 
     def chart(self, request: ChartRequest, visible: VisibleJobs | None = None) -> SlotChart:
         """Return the slots of a window in layers; of jobs that somebody does not see only their sum.
@@ -84,7 +86,8 @@ class SlotQueries:
         row, history = self._read(request)
         history = replace(history, spans=self._reach_now(history.spans, now))
         if request.by == "group":
-            history = replace(history, layers=_in_groups(history.layers, self._groups()))
+            groups = {kept.noun.name: kept.noun.resource_group for kept in self._queues()}
+            history = replace(history, layers=_in_groups(history.layers, groups))
         return draw(request, history, row, now, lambda layer: _sees(visible, layer))
 
     def _read(self, request: ChartRequest) -> tuple[BucketRow, SlotRecords]:
