@@ -34,7 +34,7 @@ LAYERS = {one.job_id: one for one in map(layer, range(NUM_JOBS))}
 STEPS = st.lists(st.tuples(st.integers(0, 4000), st.integers(0, NUM_JOBS - 1), st.integers(0, 8)), max_size=60).map(
     lambda found: [(at / 2, JobId(f"job-{job}"), num) for at, job, num in sorted(found, key=lambda one: one[0])]
 )
-BYS = st.sampled_from(["job", "endpoint", "search", "queue", "user"])
+BYS = st.sampled_from(["job", "endpoint", "search", "queue", "group", "user"])
 
 
 def history_of(steps: list[Step], begin: float, end: float, spans: tuple[CapacitySpan, ...] = ()) -> SlotRecords:
@@ -119,7 +119,14 @@ def test_what_is_shown_is_the_integral_of_what_was_recorded(
 
 def id_of(one: JobLayer, kind: ChartBy) -> str | None:
     """Return what a job's layer is called, if it is of this kind."""
-    names = {"job": one.job_id, "queue": one.queue, "user": one.owner, "search": one.search, "endpoint": one.endpoint}
+    names = {
+        "job": one.job_id,
+        "queue": one.queue,
+        "group": one.queue,
+        "user": one.owner,
+        "search": one.search,
+        "endpoint": one.endpoint,
+    }
     return names[kind]
 
 

@@ -18,6 +18,9 @@ def test_the_chart_and_its_marks_are_answered(server: Served) -> None:
     assert [sorted(gap) for gap in shown["gaps"]] == [["from", "until"]]
     by_user = server.http.get("/slots/chart", params={"from": -600, "by": "user"}).json()
     assert [key["kind"] for key in by_user["keys"]] == ["user"]
+    (by_group,) = server.http.get("/slots/chart", params={"from": -600, "by": "group"}).json()["keys"]
+    queue = server.http.get("/queues/default").json()["queue"]
+    assert (by_group["kind"], by_group["id"]) == ("group", queue["resource_group"])
     marks = server.http.get("/slots/marks", params={"from": -600, "limit": 1}).json()
     assert (marks["marks"][0]["kind"], marks["num_more"]) == ("came", 1)
     of_one = server.http.get("/slots/marks", params={"job_id": "job-1"}).json()

@@ -67,7 +67,7 @@ class EventKind(StrEnum):
     QUEUE_CHANGED = "queue.changed"
     """A queue or a resource group was made, changed or removed by a person. data: name, who."""
     MACHINE_CHANGED = "machine.changed"
-    """A machine was drained or returned by a person. data: name, who."""
+    """A machine was drained or returned, or slots of it excluded or included, by a person. data: name, who."""
     ALGORITHM_CHANGED = "algorithm.changed"
     """What is shown of an algorithm is out of date: it was added, changed or removed. data: name. Like every event of
     a noun that has owners: only who may read the noun reads it, and the next event of the same noun takes its place.

@@ -14,10 +14,10 @@ HOUR_S: Final = 3600
 MAX_TOP: Final = 50
 """Layers of a chart beside the sums of the rest."""
 
-ChartBy = Literal["job", "trial", "endpoint", "search", "queue", "user"]
+ChartBy = Literal["job", "trial", "endpoint", "search", "queue", "group", "user"]
 """What the layers are: each workload, or each and every trial of searches, or only endpoints or searches, or all of
-a queue or a user as one."""
-LayerKind = Literal["job", "endpoint", "search", "queue", "user"]
+a queue, a resource group or a user as one. Of a group all that its queues hold, which are in it now."""
+LayerKind = Literal["job", "endpoint", "search", "queue", "group", "user"]
 
 Step = tuple[float, JobId, int]
 """From this instant on the job held so many slots."""

@@ -272,8 +272,8 @@ def _choose(
 def _key_of(layer: JobLayer, by: ChartBy) -> Key:
     if by == "user":
         return "user", layer.owner
-    if by == "queue":
-        return "queue", layer.queue
+    if by in ("queue", "group"):
+        return by, layer.queue
     if layer.search is not None and by != "trial":
         return "search", layer.search
     if layer.endpoint is not None:
@@ -288,7 +288,7 @@ def _describe(
     keys: Mapping[JobId, Key | None],
 ) -> tuple[LayerKey, ...]:
     of = {key: layers[job_id] for job_id, key in keys.items() if key is not None}
-    own = colours_of([name for kind, name in shown if kind in ("queue", "user")])
+    own = colours_of([name for kind, name in shown if kind in ("queue", "group", "user")])
     return tuple(
         LayerKey(
             id=key[1],

@@ -79,6 +79,7 @@ function placeOf(layer: Layer): string | null {
     endpoint: `/endpoints/${name}`,
     search: `/searches/${name}`,
     queue: `/queues/${name}`,
+    group: `/queues/groups/${name}`,
     user: `/jobs?owner=${name}`,
     rest: null,
     others: null,

@@ -27,7 +27,7 @@ import { SlotsPlot } from "./SlotsPlot";
 import { addressOfWindow, boundsOf, PRESETS, panned, paused, type TimeWindow, windowOf, zoomed } from "./window";
 
 const words = text.slots;
-const KINDS = ["job", "endpoint", "search", "queue", "user"] as const;
+const KINDS = ["job", "endpoint", "search", "queue", "group", "user"] as const;
 type By = (typeof KINDS)[number];
 const MARKS = 300;
 /** After a change the chart is asked for once more, when so many milliseconds have passed since the last time. */

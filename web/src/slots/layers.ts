@@ -11,7 +11,7 @@ export interface Layer {
   /** Kind and id, which tell it from others. */
   key: string;
   id: string;
-  kind: "job" | "endpoint" | "search" | "queue" | "user" | "rest" | "others";
+  kind: "job" | "endpoint" | "search" | "queue" | "group" | "user" | "rest" | "others";
   name: string;
   /** The number of its colour; null is grey. */
   colour: number | null;

@@ -127,7 +127,7 @@ class Control:
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, queues=self.queues, out_of_use=out_of_use, tick_age_s=self.tick_age_s
         )
-        self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._ledger.capacity.span)
+        self.slots = SlotQueries(store, clock, span=lambda: self._ledger.capacity.span, queues=self.queues.queues)
         self.started_at = self._ticked_at = clock.now()
         self._disconnected: set[TaskId] = set()
         self._deferred = DeferredExits()

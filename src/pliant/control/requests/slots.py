@@ -1,6 +1,6 @@
 """What people ask about slots over time: the chart of stacked layers, and the marks on it. Reads only."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,6 +11,8 @@ from pliant.core.job import JobId
 from pliant.core.job_filter import JobFilter
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import Clock, EventFilter, Store
+from pliant.core.queue import Queue
+from pliant.core.registry import Kept
 from pliant.core.slot_history import HOUR_S, CapacitySpan, JobLayer, SlotChart, SlotRecords
 from pliant.policy.slot_chart import BucketRow, ChartRequest, buckets_for, draw
 from pliant.policy.slot_marks import ENDS, MARKED, mark_of
@@ -54,12 +56,21 @@ class SlotQueries:
 
     Args:
         span: returns the span of capacity that this server keeps; None before it has begun one.
+        queues: returns all queues.
     """
 
-    def __init__(self, *, store: Store, clock: Clock, span: Callable[[], CapacitySpan | None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        span: Callable[[], CapacitySpan | None],
+        queues: Callable[[], Sequence[Kept[Queue]]],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._span = span
+        self._queues = queues
 
     def chart(self, request: ChartRequest, visible: VisibleJobs | None = None) -> SlotChart:
         """Return the slots of a window in layers; of jobs that somebody does not see only their sum.
@@ -74,6 +85,9 @@ class SlotQueries:
         request = replace(request, from_at=begin, until_at=end)
         row, history = self._read(request)
         history = replace(history, spans=self._reach_now(history.spans, now))
+        if request.by == "group":
+            groups = {kept.noun.name: kept.noun.resource_group for kept in self._queues()}
+            history = replace(history, layers=_in_groups(history.layers, groups))
         return draw(request, history, row, now, lambda layer: _sees(visible, layer))
 
     def _read(self, request: ChartRequest) -> tuple[BucketRow, SlotRecords]:
@@ -127,6 +141,14 @@ class SlotQueries:
         if len(events) == limit:
             more = self._store.count_events(replace(which, newest=False, before=events[0].seq, limit=MAX_COUNTED))
         return MarkPage(marks=tuple(mark for mark in found if mark is not None), num_more=more)
+
+
+def _in_groups(layers: Mapping[JobId, JobLayer], groups: Mapping[str, str]) -> Mapping[JobId, JobLayer]:
+    """Return layers with their groups in the place of their queues; a queue that is gone stands for itself."""
+    return {
+        job_id: replace(layer, queue=groups.get(layer.queue, f"{layer.queue} (removed queue)"))
+        for job_id, layer in layers.items()
+    }
 
 
 def _sees(visible: VisibleJobs | None, layer: JobLayer) -> bool:

@@ -1,7 +1,7 @@
 export const slots = {
   title: "Slots",
   by: "Layers",
-  kinds: { job: "Job", endpoint: "Endpoint", search: "Search", queue: "Queue", user: "User" },
+  kinds: { job: "Job", endpoint: "Endpoint", search: "Search", queue: "Queue", group: "Resource group", user: "User" },
   range: "Time shown",
   zoomIn: "Look closer",
   zoomOut: "Look at more",
