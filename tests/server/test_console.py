@@ -12,8 +12,8 @@ from tests.plain_http import NO_TLS
 from tests.server.conftest import TOKEN, Served
 
 from pliant.ibm.rest.api import IBM
-from pliant.server.app import make_routes
 from pliant.server.accept import encodings_of, wants_page
+from pliant.server.app import make_routes
 from pliant.server.middleware.authorisation import declared_access
 from pliant.server.site import API_FOLDERS, Site
 

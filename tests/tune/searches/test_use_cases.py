@@ -10,7 +10,7 @@ from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stal
 from pliant.core.lifecycle import JobState
 from pliant.core.search import Sampler, SearchState, TrialState
 from pliant.core.space import SearchParameter
-from pliant.tune.searches.use_cases import FirstTrials
+from pliant.tune.searches.new_search import FirstTrials
 
 ADMIN = Principal(name="root", role=Role.ADMIN)
 
