@@ -31,7 +31,8 @@ def test_the_overview_has_what_runs_and_what_waits_and_why(pool: Played) -> None
     assert (seen["num_slots"], seen["num_used"]) == (4, 2)
     assert seen["jobs"] == {"running": 1, "failed": 1, "pending": 3}
     assert seen["samples_per_s"] == PROGRESS.samples_per_s
-    assert seen["machines"] == [{"node_id": "local", "num_slots": 4, "num_used": 2}]
+    machine = {"node_id": "local", "num_slots": 4, "num_used": 2, "drained": False, "num_excluded": 0}
+    assert seen["machines"] == [machine]
     assert seen["searches"] == []
     assert seen["num_waiting"] == 3
     waiting = [(one["id"], one["waiting"]) for one in seen["waiting"]]
@@ -46,6 +47,20 @@ def test_the_overview_has_what_runs_and_what_waits_and_why(pool: Played) -> None
     assert seqs == sorted(seqs)
     assert not SLOTS & {event["kind"] for event in seen["events"]}
     assert seen["events"][-1]["message"].startswith("job-5 (later) was submitted")
+
+
+def test_the_overview_tells_what_is_out_of_use(pool: Played) -> None:
+    excluded = pool.http.post("/machines/local/exclude", json={"slots": [3], "because": "ECC errors"})
+    assert excluded.status_code == 200, excluded.text
+    seen = pool.http.get("/overview").json()
+    assert (seen["num_slots"], seen["num_excluded"], seen["num_drained"]) == (3, 1, 0)
+    pool.http.patch("/machines/local", json={"drained": True}).raise_for_status()
+    seen = pool.http.get("/overview").json()
+    assert (seen["num_drained"], seen["machines"][0]["drained"]) == (3, True)
+    pool.http.patch("/machines/local", json={"drained": False}).raise_for_status()
+    pool.http.post("/machines/local/include", json={}).raise_for_status()
+    seen = pool.http.get("/overview").json()
+    assert (seen["num_slots"], seen["num_excluded"], seen["num_drained"]) == (4, 0, 0)
 
 
 def test_the_overview_holds_nothing_of_what_the_caller_does_not_see(pool: Played) -> None:

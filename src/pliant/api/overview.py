@@ -52,7 +52,11 @@ class MachineBrief:
 
     node_id: str
     num_slots: int
+    """Those that are excluded do not count, unless somebody still holds them."""
     num_used: int
+    drained: bool
+    """Nothing is started there until it is returned."""
+    num_excluded: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,10 @@ class Overview:
     num_slots: int
     num_used: int
     """Slots that somebody holds, whoever may see them."""
+    num_drained: int
+    """Of the slots, those of machines that are drained."""
+    num_excluded: int
+    """Slots that are out of use."""
     jobs: Mapping[JobState, int]
     """How many trainings are in each state, trials not among them; states that none is in are left out."""
     samples_per_s: float

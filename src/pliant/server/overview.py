@@ -57,6 +57,8 @@ def overview_of(context: Context, caller: Principal, visible: VisibleJobs | None
         server=ServerBrief(version=__version__, started_at=control.started_at),
         num_slots=sum(machine.num_slots for machine in machines),
         num_used=sum(machine.num_used for machine in machines),
+        num_drained=sum(machine.num_slots for machine in machines if machine.drained),
+        num_excluded=sum(machine.num_excluded for machine in machines),
         jobs=control.standing.num_by_state(visible),
         samples_per_s=sum(_speed(live) for live in seen),
         endpoints=_endpoints(context, caller),
@@ -101,10 +103,17 @@ def _speed(live: LiveJob) -> float:
 def _machines(context: Context, lives: Sequence[LiveJob]) -> Iterator[MachineBrief]:
     held = {(task.node_id, slot) for live in lives for task in live.running for slot in task.slots}
     nodes = context.control.queries.nodes()
-    excluded = context.control.inquiries.machines.out_of_use.excluded(nodes)
+    out_of_use = context.control.inquiries.machines.out_of_use
+    excluded = out_of_use.excluded(nodes)
     for node in nodes:
         slots = {(node.id, slot) for slot in node.slots}
-        yield MachineBrief(node_id=node.id, num_slots=len(slots - (excluded - held)), num_used=len(slots & held))
+        yield MachineBrief(
+            node_id=node.id,
+            num_slots=len(slots - (excluded - held)),
+            num_used=len(slots & held),
+            drained=node.id in out_of_use.drains,
+            num_excluded=len(slots & excluded),
+        )
 
 
 def _endpoints(context: Context, caller: Principal) -> EndpointsBrief | None:

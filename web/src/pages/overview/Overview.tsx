@@ -51,7 +51,12 @@ function Headline({ facts }: { facts: Facts }) {
   const rate = facts.endpoints?.requests_per_s;
   return (
     <dl className={classes.headline}>
-      <Figure value={`${count(facts.num_used)} / ${count(facts.num_slots)}`} what={words.slots} big />
+      <Figure
+        value={`${count(facts.num_used)} / ${count(facts.num_slots)}`}
+        what={words.slots}
+        more={outOfUse(facts)}
+        big
+      />
       <Figure value={count(running)} what={words.running(running)} to="/jobs?state=running" />
       <Figure value={count(facts.num_waiting)} what={words.waiting(facts.num_waiting)} to="/jobs?state=waiting" />
       {facts.endpoints !== null && facts.endpoints !== undefined && facts.endpoints.num_endpoints > 0 && (
@@ -73,6 +78,14 @@ function Headline({ facts }: { facts: Facts }) {
       {facts.samples_per_s > 0 && <Figure value={measure(facts.samples_per_s)} what={words.samples} />}
     </dl>
   );
+}
+
+function outOfUse({ num_drained, num_excluded }: { num_drained: number; num_excluded: number }): string | undefined {
+  const parts = [
+    num_drained > 0 && words.drained(count(num_drained)),
+    num_excluded > 0 && words.excluded(count(num_excluded)),
+  ];
+  return parts.filter(Boolean).join(", ") || undefined;
 }
 
 interface FigureProps {
@@ -133,6 +146,9 @@ function Machines({ facts }: { facts: Facts }) {
           <li key={machine.node_id}>
             <div className={classes.line}>
               <span className="cut">{machine.node_id}</span>
+              <span className="dim">
+                {outOfUse({ num_drained: machine.drained ? machine.num_slots : 0, num_excluded: machine.num_excluded })}
+              </span>
               <span className="num">
                 {count(machine.num_used)} / {count(machine.num_slots)}
               </span>

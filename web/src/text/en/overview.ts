@@ -1,5 +1,7 @@
 export const overview = {
   slots: "slots used",
+  drained: (slots: string) => `${slots} drained`,
+  excluded: (slots: string) => `${slots} excluded`,
   running: (number: number) => (number === 1 ? "job runs" : "jobs run"),
   waiting: (number: number) => (number === 1 ? "job waits" : "jobs wait"),
   endpoints: (number: number) => (number === 1 ? "endpoint" : "endpoints"),
