@@ -190,18 +190,20 @@ class Visitor:
         Returns what is wrong: violations of WCAG 2.2 AA that axe finds, and how much it scrolls sideways.
         """
         found: list[str] = []
-        self.stand_still().resize(WIDE, "light")
-        self.goto(path)
-        for size, scheme in ((WIDE, "light"), (WIDE, "dark"), (NARROW, "dark"), (NARROW, "light"), (REFLOW, "light")):
-            self.resize(size, scheme)
-            self.settle()
-            where = f"{path} {size[0]} {scheme}"
-            if size != REFLOW:
-                self.picture(f"{name}-{size[0]}-{scheme}")
-            if size == WIDE or (size, scheme) == (NARROW, "light"):  # what axe finds depends on colours or on the width
-                found += [f"{where}: {violation}" for violation in self.violations()]
-            if (sideways := self.num_sideways()) > 0:
-                found.append(f"{where}: {sideways} pixels wider than the window")
+        self.stand_still()
+        for scheme, sizes in (("dark", (WIDE, NARROW)), ("light", (WIDE, NARROW, REFLOW))):
+            self.resize(WIDE, scheme)
+            self.goto(path)  # anew: rows out of sight keep the colours that they had
+            for size in sizes:
+                self.resize(size, scheme)
+                self.settle()
+                where = f"{path} {size[0]} {scheme}"
+                if size != REFLOW:
+                    self.picture(f"{name}-{size[0]}-{scheme}")
+                if size == WIDE or (size, scheme) == (NARROW, "light"):  # axe looks at colours and at the width
+                    found += [f"{where}: {violation}" for violation in self.violations()]
+                if (sideways := self.num_sideways()) > 0:
+                    found.append(f"{where}: {sideways} pixels wider than the window")
         if self.page.get_by_text("This page has failed").count():
             found.append(f"{path} has failed: {self.complaints}")
         return found
