@@ -1,8 +1,9 @@
 import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { cache } from "../../api/cache";
-import type { Schemas } from "../../api/client";
-import { keyOf, useChange } from "../../api/queries";
+import { call, type Schemas } from "../../api/client";
+import { keyOf } from "../../api/queries";
+import { useRevised } from "../../api/useRevised";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
 import { CopyButton } from "../../components/Copy";
@@ -163,23 +164,21 @@ function Columns({ columns }: { columns: Schemas["Content"]["columns"] }) {
   );
 }
 
-/** Change a data set at the revision that is shown, and show what it is then. */
+/** Change a data set as it is shown; its import makes revisions, too. */
 function useEdit(dataset: Dataset, onDone: () => void) {
-  const key = keyOf("/v1/datasets/{name}", { params: { path: { name: dataset.name } } });
-  const patch = useChange("patch", "/v1/datasets/{name}", {
+  const path = { name: dataset.name };
+  const key = keyOf("/v1/datasets/{name}", { params: { path } });
+  const patch = useRevised<Dataset, Schemas["DatasetPatch"], Dataset>({
+    read: () => call("get", "/v1/datasets/{name}", { params: { path } }),
+    write: (header, body) => call("patch", "/v1/datasets/{name}", { params: { path, header }, body }),
+    said: (one) => [one.description, one.shared_with],
     onSuccess: (changed) => {
       cache.setQueryData(key, changed);
       onDone();
     },
-    onError: (error) => {
-      if (error.status === 412) void cache.invalidateQueries({ queryKey: key });
-    },
+    onSettled: () => void cache.invalidateQueries({ queryKey: key }),
   });
-  const save = (body: { description?: string; shared_with?: string[] }) =>
-    patch.mutate({
-      params: { path: { name: dataset.name }, header: { "if-match": `"${dataset.revision ?? 0}"` } },
-      body,
-    });
+  const save = (shown: Dataset, body: Schemas["DatasetPatch"]) => patch.mutate({ shown, body });
   return { patch, save };
 }
 
@@ -189,7 +188,7 @@ function Shared({ dataset, mayChange }: { dataset: Dataset; mayChange: boolean }
     <Sharing
       sharedWith={dataset.shared_with ?? []}
       mayChange={mayChange}
-      onSave={(shared_with) => save({ shared_with })}
+      onSave={(shared_with) => save(dataset, { shared_with })}
       pending={patch.isPending}
       error={patch.error}
     />
@@ -199,6 +198,7 @@ function Shared({ dataset, mayChange }: { dataset: Dataset; mayChange: boolean }
 function Description({ dataset, mayChange }: { dataset: Dataset; mayChange: boolean }) {
   const canChange = useCanChange();
   const [typed, setTyped] = useState<string | null>(null);
+  const [shown, setShown] = useState(dataset);
   const { patch, save } = useEdit(dataset, () => setTyped(null));
   const now = dataset.description ?? "";
   return (
@@ -207,7 +207,14 @@ function Description({ dataset, mayChange }: { dataset: Dataset; mayChange: bool
       aside={
         mayChange &&
         typed === null && (
-          <Button variant="subtle" color="gray" onClick={() => setTyped(now)}>
+          <Button
+            variant="subtle"
+            color="gray"
+            onClick={() => {
+              setShown(dataset);
+              setTyped(now);
+            }}
+          >
             {words.edit}
           </Button>
         )
@@ -239,7 +246,7 @@ function Description({ dataset, mayChange }: { dataset: Dataset; mayChange: bool
             <Button
               disabled={!canChange || typed === now}
               loading={patch.isPending}
-              onClick={() => save({ description: typed })}
+              onClick={() => save(shown, { description: typed })}
             >
               {words.saveDescription}
             </Button>

@@ -3,6 +3,7 @@ import { IconDots, IconPlayerPlay, IconPlayerStop, IconRocket, IconShare, IconTr
 import { useState } from "react";
 import { useNavigate, useParams } from "react-router";
 import { useChange, useGet } from "../../api/queries";
+import { useRevised } from "../../api/useRevised";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
@@ -16,6 +17,7 @@ import { useAddress } from "../../components/useAddress";
 import { count, duration, measure, NONE, percent } from "../../format/format";
 import { text } from "../../text";
 import { endpointsChanged } from "./changed";
+import { changingOf } from "./changing";
 import { Deploy } from "./Deploy";
 import { Logs } from "./Logs";
 import { Overview } from "./Overview";
@@ -124,7 +126,7 @@ function Actions({ endpoint }: { endpoint: EndpointView }) {
       endpointsChanged();
     },
   });
-  const change = useChange("patch", "/v1/endpoints/{name}", { onSuccess: done });
+  const change = useRevised({ ...changingOf(endpoint.name), onSuccess: close, onSettled: endpointsChanged });
   if (!may || !owns) return null;
   return (
     <>
@@ -203,12 +205,7 @@ function Actions({ endpoint }: { endpoint: EndpointView }) {
           name={endpoint.name}
           sharedWith={endpoint.shared_with}
           onClose={close}
-          onSave={(people) =>
-            change.mutate({
-              params: { path: { name: endpoint.name }, header: { "if-match": `"${endpoint.revision}"` } },
-              body: { shared_with: people },
-            })
-          }
+          onSave={(people) => change.mutate({ shown: endpoint, body: { shared_with: people } })}
           pending={change.isPending}
           error={change.error}
         />

@@ -1,6 +1,7 @@
 import { SegmentedControl } from "@mantine/core";
-import { useMemo } from "react";
-import { useGet } from "../../api/queries";
+import { useQueries } from "@tanstack/react-query";
+import { call } from "../../api/client";
+import { keyOf } from "../../api/queries";
 import { CopyButton } from "../../components/Copy";
 import { type Fact, Facts } from "../../components/Facts";
 import { LineChart } from "../../components/LineChart";
@@ -10,8 +11,8 @@ import { useAddress } from "../../components/useAddress";
 import { count, counted, duration, measure, NONE } from "../../format/format";
 import { text } from "../../text";
 import classes from "./Endpoints.module.css";
-import { column, columnsOf } from "./series";
-import { type EndpointView, livingVersions, mainVersion, readyOf, type VersionView } from "./shown";
+import { type Columns, column, columnsOf } from "./series";
+import { colourOfVersion, type EndpointView, livingVersions, mainVersion, readyOf, type VersionView } from "./shown";
 
 const words = text.endpoints;
 /** No event tells of load: gateways measure it all the time. */
@@ -33,21 +34,27 @@ export function Overview({ endpoint }: { endpoint: EndpointView }) {
 function Charts({ endpoint }: { endpoint: EndpointView }) {
   const address = useAddress();
   const range = address.get("range") ?? "3600";
-  const version = mainVersion(endpoint);
-  const ran = version?.job_id != null;
-  const metrics = useGet(
-    "/v1/endpoints/{name}/metrics",
-    { params: { path: { name: endpoint.name }, query: { version: version?.number ?? null } } },
-    { enabled: ran, refetchInterval: REFRESH_MS },
+  const living = livingVersions(endpoint).filter((version) => version.job_id !== null);
+  const main = mainVersion(endpoint);
+  // one version in detail, several beside each other
+  const shown = living.length > 1 ? [...living].sort((a, b) => a.number - b.number) : main?.job_id ? [main] : [];
+  const path = "/v1/endpoints/{name}/metrics";
+  const answers = useQueries({
+    queries: shown.map(({ number }) => {
+      const init = { params: { path: { name: endpoint.name }, query: { version: number } } };
+      return {
+        queryKey: keyOf(path, init),
+        queryFn: ({ signal }: { signal: AbortSignal }) => call("get", path, init, signal),
+        refetchInterval: REFRESH_MS,
+      };
+    }),
+  });
+  const points = answers.flatMap(({ data }, index) =>
+    (data?.points ?? []).map((point) => ({ ...point, name: `${shown[index]?.number} ${point.name}` })),
   );
-  const points = metrics.data?.points;
-  const columns = useMemo(() => {
-    const newest = points?.at(-1)?.at ?? 0;
-    return columnsOf(points ?? [], range === "all" ? null : newest - Number(range));
-  }, [points, range]);
+  const newest = points.reduce((last, point) => Math.max(last, point.at), 0);
+  const columns = columnsOf(points, range === "all" ? null : newest - Number(range));
   const { charts } = words;
-  const objective = columns.x.map(() => endpoint.latency_objective_s);
-  const line = (name: string, series: string, colour: number) => ({ name, colour, values: column(columns, series) });
   const aside = (
     <SegmentedControl
       aria-label={charts.window}
@@ -56,52 +63,117 @@ function Charts({ endpoint }: { endpoint: EndpointView }) {
       data={Object.entries(words.ranges).map(([value, label]) => ({ value, label }))}
     />
   );
+  const [only] = shown;
   return (
     <Panel
-      title={version === undefined ? words.tabs.overview : `${words.versions.number} ${version.number}`}
+      title={only === undefined || shown.length > 1 ? words.tabs.overview : `${words.versions.number} ${only.number}`}
       aside={aside}
     >
       {columns.x.length === 0 ? (
-        <div className={classes.quiet}>{ran ? charts.none : charts.loading}</div>
+        <div className={classes.quiet}>{shown.length > 0 ? charts.none : charts.loading}</div>
       ) : (
         <div className={classes.charts}>
-          <LineChart
-            title={charts.requests}
-            x={columns.x}
-            lines={[
-              line(charts.answered, "requests_per_s", 0),
-              line(charts.errors, "errors_per_s", 7),
-              line(charts.refused, "refused_per_s", 5),
-            ]}
-            write={measure}
-            sync="endpoint"
-          />
-          <LineChart
-            title={charts.latency}
-            x={columns.x}
-            lines={[
-              line("p50", "latency_p50_s", 4),
-              line("p95", "latency_p95_s", 0),
-              line("p99", "latency_p99_s", 3),
-              { name: charts.objective, colour: 5, values: objective, dashed: true },
-            ]}
-            write={duration}
-            sync="endpoint"
-          />
-          <LineChart
-            title={charts.kernels}
-            x={columns.x}
-            lines={[
-              line(charts.ready, "kernels_ready", 0),
-              { ...line(charts.wanted, "kernels_wanted", 1), dashed: true },
-              line(charts.queued, "queued", 6),
-            ]}
-            write={measure}
-            sync="endpoint"
-          />
+          {only !== undefined && shown.length === 1 ? (
+            <OfOne columns={columns} version={only.number} objective={endpoint.latency_objective_s} />
+          ) : (
+            <OfSeveral
+              columns={columns}
+              versions={shown.map(({ number }) => number)}
+              objective={endpoint.latency_objective_s}
+            />
+          )}
         </div>
       )}
     </Panel>
+  );
+}
+
+interface ChartsProps {
+  columns: Columns;
+  objective: number;
+}
+
+function OfOne({ columns, version, objective }: ChartsProps & { version: number }) {
+  const { charts } = words;
+  const line = (name: string, series: string, colour: number) => ({
+    name,
+    colour,
+    values: column(columns, `${version} ${series}`),
+  });
+  return (
+    <>
+      <LineChart
+        title={charts.requests}
+        x={columns.x}
+        lines={[
+          line(charts.answered, "requests_per_s", 0),
+          line(charts.errors, "errors_per_s", 7),
+          line(charts.refused, "refused_per_s", 5),
+        ]}
+        write={measure}
+        sync="endpoint"
+      />
+      <LineChart
+        title={charts.latency}
+        x={columns.x}
+        lines={[
+          line("p50", "latency_p50_s", 4),
+          line("p95", "latency_p95_s", 0),
+          line("p99", "latency_p99_s", 3),
+          { name: charts.objective, colour: 5, values: columns.x.map(() => objective), dashed: true },
+        ]}
+        write={duration}
+        sync="endpoint"
+      />
+      <LineChart
+        title={charts.kernels}
+        x={columns.x}
+        lines={[
+          line(charts.ready, "kernels_ready", 0),
+          { ...line(charts.wanted, "kernels_wanted", 1), dashed: true },
+          line(charts.queued, "queued", 6),
+        ]}
+        write={measure}
+        sync="endpoint"
+      />
+    </>
+  );
+}
+
+/** While a new version is tried: a line for each, of one colour in all charts, here and where versions are listed. */
+function OfSeveral({ columns, versions, objective }: ChartsProps & { versions: readonly number[] }) {
+  const { charts } = words;
+  const lines = (series: string) =>
+    versions.map((version) => ({
+      name: `v${version}`,
+      colour: colourOfVersion(version),
+      values: column(columns, `${version} ${series}`),
+    }));
+  const target = { name: charts.objective, colour: 5, values: columns.x.map(() => objective), dashed: true };
+  return (
+    <>
+      <LineChart
+        title={charts.requests}
+        x={columns.x}
+        lines={lines("requests_per_s")}
+        write={measure}
+        sync="endpoint"
+      />
+      <LineChart
+        title={charts.slowest}
+        x={columns.x}
+        lines={[...lines("latency_p99_s"), target]}
+        write={duration}
+        sync="endpoint"
+      />
+      <LineChart
+        title={charts.errorsPerSecond}
+        x={columns.x}
+        lines={lines("errors_per_s")}
+        write={measure}
+        sync="endpoint"
+      />
+    </>
   );
 }
 

@@ -1,7 +1,7 @@
 import { Alert, Button, NumberInput, Switch, Textarea } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
-import { useChange } from "../../api/queries";
+import { useRevised } from "../../api/useRevised";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
 import { BELOW } from "../../components/below";
@@ -11,6 +11,7 @@ import { QueueField } from "../../components/QueueField";
 import { count, measure } from "../../format/format";
 import { text } from "../../text";
 import { endpointsChanged } from "./changed";
+import { changingOf } from "./changing";
 import classes from "./Endpoints.module.css";
 import {
   boundsOf,
@@ -37,28 +38,21 @@ export function Profile({ endpoint }: { endpoint: EndpointView }) {
   const [base, setBase] = useState(endpoint);
   const untouched = Object.keys(typed).length === 0;
   if (untouched && base.revision !== endpoint.revision) setBase(endpoint);
-  const save = useChange("patch", "/v1/endpoints/{name}", {
+  const save = useRevised({
+    ...changingOf(endpoint.name),
     onSuccess: () => {
       setTyped({});
-      endpointsChanged();
       notifications.show({ message: words.saved });
     },
-    onError: (error) => {
-      if (error.status === 412) endpointsChanged();
-    },
+    onSettled: endpointsChanged,
   });
   const changes = changesOf(base, typed);
   const wrong = problemsOf(typed);
   const isStale = save.error?.status === 412;
-  const theirs = isStale ? setElsewhere(base, endpoint, Object.values(GROUPS).flat()) : [];
+  const newest = save.theirs ?? endpoint;
+  const theirs = isStale ? setElsewhere(base, newest, Object.values(GROUPS).flat()) : [];
   const numChanges = Object.keys(changes).length;
-  const submit = () => {
-    const revision = isStale ? endpoint.revision : base.revision;
-    save.mutate({
-      params: { path: { name: endpoint.name }, header: { "if-match": `"${revision}"` } },
-      body: changes,
-    });
-  };
+  const submit = () => save.mutate({ shown: base, body: changes });
   return (
     <Panel title={words.title} aside={<span className="dim">{may ? words.hint : words.readOnly}</span>}>
       <form
@@ -82,7 +76,7 @@ export function Profile({ endpoint }: { endpoint: EndpointView }) {
                     error={
                       wrong[field] ??
                       save.error?.of(field) ??
-                      (theirs.includes(field) ? words.theirs(String(typedOf(endpoint, field))) : null)
+                      (theirs.includes(field) ? words.theirs(String(typedOf(newest, field))) : null)
                     }
                   />
                 ))}

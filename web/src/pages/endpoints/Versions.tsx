@@ -14,7 +14,7 @@ import { text } from "../../text";
 import { endpointsChanged } from "./changed";
 import classes from "./Endpoints.module.css";
 import { Status } from "./Status";
-import { type EndpointView, livingVersions, type VersionView } from "./shown";
+import { colourOfVersion, type EndpointView, livingVersions, type VersionView } from "./shown";
 import { type Split, trafficBody, withShare } from "./split";
 
 const words = text.endpoints;
@@ -149,14 +149,14 @@ function SplitBar({ split }: { split: Split }) {
     <>
       <div className={classes.split} aria-hidden>
         {parts.map(({ number, share }) => (
-          <div key={number} style={{ width: `${share}%`, background: `var(--work-${(number - 1) % 8})` }} />
+          <div key={number} style={{ width: `${share}%`, background: `var(--work-${colourOfVersion(number)})` }} />
         ))}
       </div>
       <div className={classes.splitText}>
         {parts.map(({ number, share }) => (
           <span key={number}>
             <span
-              style={{ width: 10, height: 10, borderRadius: 3, background: `var(--work-${(number - 1) % 8})` }}
+              style={{ width: 10, height: 10, borderRadius: 3, background: `var(--work-${colourOfVersion(number)})` }}
               aria-hidden
             />
             {words.versions.number} {number} <b>{percent(share / 100)}</b>

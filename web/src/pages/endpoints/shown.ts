@@ -67,6 +67,11 @@ export function livingVersions(endpoint: EndpointView): VersionView[] {
     .sort((a, b) => b.traffic - a.traffic || b.number - a.number);
 }
 
+/** Neighbours have colours that are told apart, and a version keeps its own. */
+export function colourOfVersion(number: number): number {
+  return (number - 1) % 8;
+}
+
 /** Which version has how much of the traffic: `v3 90 % / v4 10 %`. */
 export function trafficText(endpoint: EndpointView): string {
   const with_ = livingVersions(endpoint).filter((version) => version.traffic > 0);

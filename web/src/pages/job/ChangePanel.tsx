@@ -5,6 +5,7 @@ import { useState } from "react";
 import { call, type Schemas } from "../../api/client";
 import { useEvents } from "../../api/live";
 import { useGet } from "../../api/queries";
+import { useRevised } from "../../api/useRevised";
 import { useCanChange } from "../../app/Connection";
 import { useMay } from "../../app/session";
 import { Problem } from "../../components/Notice";
@@ -16,7 +17,6 @@ import type { Job } from "./facts";
 import { type Form, formOf, type Patch, patchOf } from "./form";
 import classes from "./Job.module.css";
 import { PreviewTable } from "./PreviewTable";
-import { useJobPatch } from "./useJobPatch";
 
 const words = text.job.change;
 const PREVIEW_AFTER_MS = 150;
@@ -29,13 +29,19 @@ export function ChangePanel({ job }: { job: Job }) {
   const patch = patchOf(base, form);
   const isEdited = Object.keys(patch).length > 0;
   const canChange = useCanChange();
-  const change = useJobPatch(() => setEdited(null));
+  const path = { job_id: job.id };
+  const change = useRevised({
+    read: async () => (await call("get", "/v1/jobs/{job_id}", { params: { path } })).job,
+    write: (header, body: Patch) => call("patch", "/v1/jobs/{job_id}", { params: { path, header }, body }),
+    said: formOf,
+    onSuccess: () => setEdited(null),
+  });
   const preview = usePreview(job.id, patch);
   const edit = (values: Partial<Form>) => {
     if (change.isError || change.isSuccess) change.reset();
     setEdited({ base, form: { ...form, ...values } });
   };
-  const apply = (shown: Job) => change.mutate({ shown, patch });
+  const apply = (shown: Job) => change.mutate({ shown, body: patch });
   const errorOf = (field: string) => change.error?.of(field) ?? problemOf(preview.data, field);
   const isStale = change.error?.status === 412;
   const isNamed = ["priority", "min_tasks", "max_tasks", "queue", "tags"].some(

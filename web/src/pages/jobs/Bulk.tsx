@@ -5,8 +5,10 @@ import type { Schemas } from "../../api/client";
 import { useChange } from "../../api/queries";
 import { useCanChange } from "../../app/Connection";
 import { Dialog } from "../../components/Dialog";
+import { useMay } from "../../app/session";
 import { Problem } from "../../components/Notice";
 import { text } from "../../text";
+import { CompareLink } from "./CompareLink";
 import classes from "./Jobs.module.css";
 
 const words = text.jobs;
@@ -24,15 +26,21 @@ export function Bulk({ ids, onClear }: Props) {
   const [stopping, stop] = useDisclosure(false);
   const [ranking, rank] = useDisclosure(false);
   const canChange = useCanChange();
+  const mayChange = useMay("jobs:write");
   return (
     <div className={classes.selected} role="toolbar" aria-label={words.selected(ids.size)}>
       <b className="num">{words.selected(ids.size)}</b>
-      <Button variant="default" disabled={!canChange} onClick={stop.open}>
-        {words.stop}
-      </Button>
-      <Button variant="default" disabled={!canChange} onClick={rank.open}>
-        {words.priority}
-      </Button>
+      {mayChange && (
+        <>
+          <Button variant="default" disabled={!canChange} onClick={stop.open}>
+            {words.stop}
+          </Button>
+          <Button variant="default" disabled={!canChange} onClick={rank.open}>
+            {words.priority}
+          </Button>
+        </>
+      )}
+      <CompareLink ids={[...ids]} />
       <Button variant="subtle" onClick={onClear}>
         {words.clearSelection}
       </Button>

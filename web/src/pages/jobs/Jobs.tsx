@@ -59,7 +59,6 @@ interface Props {
 function List({ query, chosen, onChoose }: Props) {
   const address = useAddress();
   const [search] = useSearchParams();
-  const maySelect = useMay("jobs:write");
   const pages = usePages(["get", "/v1/jobs/rows", { params: { query } }], (offset, signal) =>
     call("get", "/v1/jobs/rows", { params: { query: { ...query, offset } } }, signal),
   );
@@ -93,7 +92,7 @@ function List({ query, chosen, onChoose }: Props) {
         sort={query.sort}
         onSort={(sort) => address.set({ sort: sort === "-submitted" ? null : sort })}
         hidden={hidden}
-        {...(maySelect && { selection })}
+        selection={selection}
         onRange={list.onRange}
         card={cardOf}
         empty={isFiltered(search) ? <Nothing /> : <NoJobs />}

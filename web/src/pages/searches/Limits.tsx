@@ -1,14 +1,16 @@
 import { Alert, Button, Group, NumberInput, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { SEARCH } from "../../api/constraints";
+import { useRevised } from "../../api/useRevised";
 import { violation } from "../../api/violation";
 import { useCanChange } from "../../app/Connection";
 import { Dialog } from "../../components/Dialog";
 import { Problem } from "../../components/Notice";
 import { text } from "../../text";
 import { secondsOf, timeText } from "../submit/units";
+import { searchesChanged } from "./changed";
+import { changingOf } from "./changing";
 import { limitTexts, type SearchView } from "./shown";
-import { useSearchPatch } from "./useSearchPatch";
 
 const words = text.searches.limits;
 const NUMBERS = ["max_trials", "parallel", "max_slot_hours", "target"] as const;
@@ -27,7 +29,8 @@ export function Limits({ search, onClose }: { search: SearchView; onClose: () =>
   }));
   const [time, setTime] = useState(settings.max_time_s == null ? "" : timeText(settings.max_time_s));
   const [description, setDescription] = useState(settings.description);
-  const save = useSearchPatch(search, onClose);
+  const [shown] = useState(search);
+  const save = useRevised({ ...changingOf(search.name), onSuccess: onClose, onSettled: searchesChanged });
   const isStale = save.error?.status === 412;
   const seconds = time.trim() === "" ? null : secondsOf(time);
   const wrongTime = time.trim() !== "" && seconds === null ? words.time : (save.error?.of("max_time_s") ?? null);
@@ -47,7 +50,7 @@ export function Limits({ search, onClose }: { search: SearchView; onClose: () =>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          save.mutate(body);
+          save.mutate({ shown, body });
         }}
       >
         <Stack gap="md">
@@ -83,7 +86,7 @@ export function Limits({ search, onClose }: { search: SearchView; onClose: () =>
           />
           {isStale ? (
             <Alert color="yellow" variant="outline" role="alert">
-              {words.conflict} {limitTexts(search.settings).join(", ") || words.none}. {words.again}
+              {words.conflict} {limitTexts((save.theirs ?? search).settings).join(", ") || words.none}. {words.again}
             </Alert>
           ) : (
             save.error && <Problem error={save.error} />

@@ -15,6 +15,7 @@ import { Link, useNavigate, useParams } from "react-router";
 import { messageOf } from "../../api/cache";
 import type { Refused } from "../../api/problem";
 import { useChange, useGet } from "../../api/queries";
+import { useRevised } from "../../api/useRevised";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
@@ -28,6 +29,7 @@ import { count, duration, measure, NONE } from "../../format/format";
 import { text } from "../../text";
 import { AddTrial } from "./AddTrial";
 import { searchesChanged } from "./changed";
+import { changingOf } from "./changing";
 import { Limits } from "./Limits";
 import { Overview } from "./Overview";
 import { Plots } from "./Plots";
@@ -35,7 +37,6 @@ import { Progress } from "./Progress";
 import { Status } from "./Status";
 import type { SearchView } from "./shown";
 import { Trials } from "./Trials";
-import { useSearchPatch } from "./useSearchPatch";
 
 const words = text.searches;
 const TABS = ["overview", "trials", "plots"] as const;
@@ -138,7 +139,7 @@ function Actions({ search }: { search: SearchView }) {
       searchesChanged();
     },
   });
-  const change = useSearchPatch(search, close);
+  const change = useRevised({ ...changingOf(search.name), onSuccess: close, onSettled: searchesChanged });
   const deploy = mayDeploy && search.best?.job_id && (
     <Button
       component={Link}
@@ -218,7 +219,7 @@ function Actions({ search }: { search: SearchView }) {
           name={search.name}
           sharedWith={search.settings.shared_with}
           onClose={close}
-          onSave={(people) => change.mutate({ shared_with: people })}
+          onSave={(people) => change.mutate({ shown: search, body: { shared_with: people } })}
           pending={change.isPending}
           error={change.error}
         />

@@ -1,5 +1,5 @@
-import { MultiSelect } from "@mantine/core";
-import { useEffect, useMemo } from "react";
+import { Button, MultiSelect } from "@mantine/core";
+import { useEffect, useMemo, useState } from "react";
 import { Link } from "react-router";
 import { refetch } from "../../api/cache";
 import { call, type Schemas } from "../../api/client";
@@ -11,6 +11,8 @@ import { useAddress } from "../../components/useAddress";
 import { PAGE, usePages } from "../../components/usePages";
 import { measure, NONE } from "../../format/format";
 import { text } from "../../text";
+import { CompareLink } from "../jobs/CompareLink";
+import classes from "./Searches.module.css";
 import { Status } from "./Status";
 import { type SearchView, type TrialRow, valueText } from "./shown";
 
@@ -20,6 +22,10 @@ const STATES: readonly Schemas["TrialState"][] = ["running", "paused", "complete
 const SORTS = ["number", "-number", "value", "-value", "duration", "-duration"] as const;
 type Sort = (typeof SORTS)[number];
 const REFRESH_MS = 3_000;
+
+/** A trial that came with its search has no job to compare. */
+const idOf = (trial: TrialRow) => trial.job_id || `trial ${trial.number}`;
+const JOB = "job-";
 
 /** All trials of a search, page by page as one looks at them. */
 export function Trials({ search }: { search: SearchView }) {
@@ -44,6 +50,8 @@ export function Trials({ search }: { search: SearchView }) {
     return () => window.clearInterval(timer);
   }, [running]);
   const columns = useColumns(search);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const selection = useMemo(() => ({ ids: chosen, change: setChosen }), [chosen]);
   return (
     <>
       <MultiSelect
@@ -55,12 +63,22 @@ export function Trials({ search }: { search: SearchView }) {
         value={states}
         onChange={(value) => address.set({ state: value })}
       />
+      {chosen.size > 0 && (
+        <div className={classes.chosen} role="toolbar" aria-label={text.jobs.selected(chosen.size)}>
+          <b className="num">{text.jobs.selected(chosen.size)}</b>
+          <CompareLink ids={[...chosen].filter((id) => id.startsWith(JOB))} />
+          <Button variant="subtle" onClick={() => setChosen(new Set())}>
+            {text.jobs.clearSelection}
+          </Button>
+        </div>
+      )}
       {pages.error && <Problem error={pages.error} />}
       <DataTable
         label={words.label}
         columns={columns}
         rows={pages.rows}
-        rowId={(trial) => String(trial.number)}
+        rowId={idOf}
+        selection={selection}
         sort={sort}
         onSort={(value) => address.set({ sort: value })}
         onRange={pages.onRange}

@@ -1,14 +1,30 @@
-/** What somebody wants to be searched, as it is typed: as the server takes it, as a command line, and what is wrong with it. */
+/** What somebody wants to be searched, as it is typed: as the server takes it, and what is wrong with it. */
 import type { Schemas } from "../../api/client";
+import { JOB } from "../../api/constraints";
+import type { Constraint } from "../../api/violation";
 import { text } from "../../text";
+import { DEFAULTS, type Typed } from "../submit/fields";
+import { read } from "../submit/request";
 import { secondsOf } from "../submit/units";
-import { quoteWord, splitWords } from "../submit/words";
 
 export type Kind = "float" | "int" | "choice" | "fixed";
+export type Direction = "minimize" | "maximize";
+export type Reading = "last" | "min" | "max";
+/** What ends trials before their end. */
+export type Early = "none" | "halving" | "pruner" | "population";
 
-export interface TypedParameter {
-  /** Of the row, so that it stays the same while its name is typed. */
+/** One of several that are added and removed: of the row, so that it stays the same while it is typed. */
+interface Row {
   key: number;
+}
+
+/** A parameter is there only if another one, which stands before it, has one of these values. */
+export interface TypedCondition extends Row {
+  of: string;
+  values: string;
+}
+
+export interface TypedParameter extends Row {
   name: string;
   kind: Kind;
   low: string;
@@ -17,35 +33,57 @@ export interface TypedParameter {
   log: boolean;
   choices: string;
   value: string;
+  when: readonly TypedCondition[];
+}
+
+export interface TypedObjective extends Row {
+  metric: string;
+  direction: Direction;
+  reading: Reading;
+}
+
+export interface TypedConstraint extends Row {
+  metric: string;
+  side: "<=" | ">=";
+  bound: string;
+  reading: Reading;
 }
 
 export interface TypedSearch {
-  name: string;
-  script: string;
-  args: string;
   parameters: readonly TypedParameter[];
-  metric: string;
-  direction: "minimize" | "maximize";
-  reading: "last" | "min" | "max";
-  second: string;
-  secondDirection: "minimize" | "maximize";
+  objectives: readonly TypedObjective[];
+  constraints: readonly TypedConstraint[];
   sampler: string;
   seed: string;
-  halving: boolean;
+  samplerOptions: string;
+  early: Early;
+  resource: "epoch" | "step";
   first: string;
   last: string;
   factor: string;
+  order: "rungs" | "arrival";
+  brackets: string;
+  rungSize: string;
   pruner: string;
+  prunerOptions: string;
+  size: string;
+  every: string;
+  epochs: string;
+  fraction: string;
+  change: string;
+  resample: string;
   maxTrials: string;
   parallel: string;
   maxTime: string;
   maxSlotHours: string;
   target: string;
-  maxTasks: string;
-  queue: string;
-  priority: string;
-  dataset: string;
-  environment: string;
+  passAs: readonly string[];
+  /** Names of searches from whose trials it learns: one, or none. */
+  warmStart: string;
+  description: string;
+  share: string;
+  /** What all trials have in common, as a submission has it; its name is that of the search. */
+  job: Typed;
 }
 
 export const NEW_PARAMETER: Omit<TypedParameter, "key"> = {
@@ -57,45 +95,61 @@ export const NEW_PARAMETER: Omit<TypedParameter, "key"> = {
   log: false,
   choices: "",
   value: "",
+  when: [],
 };
 
+export const NEW_OBJECTIVE: Omit<TypedObjective, "key"> = { metric: "", direction: "minimize", reading: "last" };
+export const NEW_CONSTRAINT: Omit<TypedConstraint, "key"> = { metric: "", side: "<=", bound: "", reading: "last" };
+export const PASS_AS: readonly string[] = ["arguments", "environment", "config", "model"];
+
 export const NEW_SEARCH: TypedSearch = {
-  name: "",
-  script: "",
-  args: "",
   parameters: [{ ...NEW_PARAMETER, key: 0, name: "lr", low: "1e-5", high: "1e-1", log: true }],
-  metric: "val_loss",
-  direction: "minimize",
-  reading: "last",
-  second: "",
-  secondDirection: "minimize",
+  objectives: [{ ...NEW_OBJECTIVE, key: 0, metric: "val_loss" }],
+  constraints: [],
   sampler: "tpe",
   seed: "0",
-  halving: false,
+  samplerOptions: "",
+  early: "none",
+  resource: "epoch",
   first: "1",
   last: "27",
   factor: "3",
-  pruner: "",
+  order: "rungs",
+  brackets: "1",
+  rungSize: "",
+  pruner: "median",
+  prunerOptions: "",
+  size: "8",
+  every: "3",
+  epochs: "27",
+  fraction: "0.25",
+  change: "1.2",
+  resample: "0.25",
   maxTrials: "40",
   parallel: "",
   maxTime: "",
   maxSlotHours: "",
   target: "",
-  maxTasks: "1",
-  queue: "default",
-  priority: "5000",
-  dataset: "",
-  environment: "",
+  passAs: PASS_AS.slice(0, 2),
+  warmStart: "",
+  description: "",
+  share: "",
+  job: DEFAULTS,
 };
 
-type Scalar = string | number | boolean | null;
+/** The next key of some rows. */
+export function nextKey(rows: readonly Row[]): number {
+  return Math.max(-1, ...rows.map((one) => one.key)) + 1;
+}
+
+export type Value = Schemas["SearchParameter"]["choices"][number];
 
 /** A value as it is typed: a number, `true`, `false`, `null`, a list or text of JSON, else a text. */
-export function scalarOf(typed: string): Schemas["SearchParameter"]["choices"][number] {
+export function scalarOf(typed: string): Value {
   const given = typed.trim();
-  if (/^(true|false|null|-?\d+(\.\d+)?([eE][+-]?\d+)?|\[.*\]|".*")$/s.test(given)) {
+  if (/^(true|false|null|-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|\[.*\]|".*")$/s.test(given)) {
     try {
-      return JSON.parse(given) as Scalar;
+      return JSON.parse(given) as Value;
     } catch {
       return given;
     }
@@ -120,126 +174,179 @@ export function choicesOf(typed: string): string[] {
   return [...found, item.trim()].filter((one) => one !== "");
 }
 
-/** The body of a search, without its code. Call it once nothing is wrong. */
-export function bodyOf(typed: TypedSearch): Record<string, unknown> {
-  const number = (value: string) => (value.trim() === "" ? undefined : Number(value));
-  const given = (value: string) => (value.trim() === "" ? undefined : value.trim());
-  const objectives = [{ metric: typed.metric.trim(), direction: typed.direction, reading: typed.reading }];
-  const second = given(typed.second);
-  if (second !== undefined) objectives.push({ metric: second, direction: typed.secondDirection, reading: "last" });
-  const args = splitWords(typed.args) ?? [];
+/** Lines of NAME=VALUE; null of a line that is none. */
+export function optionsOf(typed: string): [string, Value][] | null {
+  const lines = typed.split(/\r?\n/).map((line) => line.trim());
+  const found: [string, Value][] = [];
+  for (const line of lines.filter((one) => one !== "")) {
+    const at = line.indexOf("=");
+    if (at < 1 || line.slice(at + 1).trim() === "") return null;
+    found.push([line.slice(0, at).trim(), scalarOf(line.slice(at + 1))]);
+  }
+  return found;
+}
+
+/** The names in a field, divided by spaces or commas. */
+export function namesOf(typed: string): string[] {
+  return typed.split(/[\s,]+/).filter((one) => one !== "");
+}
+
+/** A field as the server takes it; left out where nothing is typed. */
+const number = (value: string) => (value.trim() === "" ? undefined : Number(value));
+const given = (value: string) => (value.trim() === "" ? undefined : value.trim());
+
+/**
+ * The body of a search, without its code. What cannot be read is sent as it is, for the server to refuse.
+ *
+ * @param known trials of another search, from which it learns
+ */
+export function bodyOf(typed: TypedSearch, known: readonly object[] = []): Record<string, unknown> {
+  const share = namesOf(typed.share);
   return leaveOut({
-    name: typed.name.trim(),
-    script: given(typed.script),
-    args: args.length > 0 ? args : undefined,
+    ...read(typed.job, {}, JOB).whole,
     parameters: Object.fromEntries(typed.parameters.map((one) => [one.name.trim(), parameterOf(one)])),
-    objectives,
-    sampler: { name: typed.sampler, seed: number(typed.seed) ?? 0 },
-    halving: typed.halving
-      ? { min: Number(typed.first), max: Number(typed.last), factor: Number(typed.factor) }
-      : undefined,
-    pruner: !typed.halving && typed.pruner !== "" ? { name: typed.pruner } : undefined,
+    objectives: typed.objectives.map(({ metric, direction, reading }) => ({
+      metric: metric.trim(),
+      direction,
+      reading,
+    })),
+    constraints: typed.constraints.length > 0 ? typed.constraints.map(constraintOf) : undefined,
+    sampler: { name: typed.sampler, seed: number(typed.seed) ?? 0, ...withOptions(typed.samplerOptions) },
+    ...earlyOf(typed),
+    pass_as: typed.passAs.join() === NEW_SEARCH.passAs.join() ? undefined : typed.passAs,
+    known: known.length > 0 ? known : undefined,
     max_trials: number(typed.maxTrials),
     parallel: number(typed.parallel),
-    max_time_s: given(typed.maxTime) === undefined ? undefined : secondsOf(typed.maxTime),
+    max_time_s: given(typed.maxTime) === undefined ? undefined : (secondsOf(typed.maxTime) ?? typed.maxTime),
     max_slot_hours: number(typed.maxSlotHours),
     target: number(typed.target),
-    max_tasks: number(typed.maxTasks),
-    queue: given(typed.queue),
-    priority: number(typed.priority),
-    dataset: given(typed.dataset),
-    environment: given(typed.environment),
+    description: given(typed.description),
+    shared_with: share.length > 0 ? share : undefined,
   });
+}
+
+function earlyOf(typed: TypedSearch): Record<string, unknown> {
+  switch (typed.early) {
+    case "halving":
+      return {
+        halving: leaveOut({
+          resource: typed.resource === "epoch" ? undefined : typed.resource,
+          min: number(typed.first),
+          max: number(typed.last),
+          factor: number(typed.factor),
+          order: typed.order === "rungs" ? undefined : typed.order,
+          brackets: typed.brackets.trim() === "1" ? undefined : number(typed.brackets),
+          size: number(typed.rungSize),
+        }),
+      };
+    case "pruner":
+      return { pruner: { name: typed.pruner, ...withOptions(typed.prunerOptions) } };
+    case "population":
+      return {
+        population: leaveOut({
+          size: number(typed.size),
+          every: number(typed.every),
+          max: number(typed.epochs),
+          fraction: typed.fraction.trim() === "0.25" ? undefined : number(typed.fraction),
+          factor: typed.change.trim() === "1.2" ? undefined : number(typed.change),
+          resample: typed.resample.trim() === "0.25" ? undefined : number(typed.resample),
+        }),
+      };
+    default:
+      return {};
+  }
+}
+
+function withOptions(typed: string): { options?: Record<string, Value> } {
+  const options = optionsOf(typed) ?? [];
+  return options.length > 0 ? { options: Object.fromEntries(options) } : {};
+}
+
+function constraintOf(one: TypedConstraint): object {
+  const bound = one.side === "<=" ? { upper: number(one.bound) } : { lower: number(one.bound) };
+  return { metric: one.metric.trim(), ...bound, ...(one.reading !== "last" && { reading: one.reading }) };
 }
 
 function leaveOut(body: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined));
 }
 
-function parameterOf(one: TypedParameter): object {
-  if (one.kind === "fixed") return { kind: "fixed", value: scalarOf(one.value) };
-  if (one.kind === "choice") return { kind: "choice", choices: choicesOf(one.choices).map(scalarOf) };
+/** A parameter as the server takes it, and as a search file and Python may say it. */
+export function parameterOf(one: TypedParameter): Record<string, unknown> {
+  const conditions = one.when.map(({ of, values }) => [of, choicesOf(values).map(scalarOf)]);
+  const when = conditions.length > 0 ? { when: Object.fromEntries(conditions) as object } : {};
+  if (one.kind === "fixed") return { kind: "fixed", value: scalarOf(one.value), ...when };
+  if (one.kind === "choice") return { kind: "choice", choices: choicesOf(one.choices).map(scalarOf), ...when };
   const step = one.step.trim() === "" || one.log ? {} : { step: Number(one.step) };
-  return { kind: one.kind, low: Number(one.low), high: Number(one.high), ...(one.log && { log: true }), ...step };
-}
-
-/** A parameter as the command line takes it: `lr=log:1e-5..1e-1`. */
-export function parameterText(one: TypedParameter): string {
-  const name = one.name.trim();
-  if (one.kind === "fixed") return `${name}=fixed:${one.value.trim()}`;
-  if (one.kind === "choice") {
-    const choices = choicesOf(one.choices);
-    const body = choices.some((choice) => choice.startsWith("[")) ? `[${choices.join(",")}]` : choices.join(",");
-    return `${name}=choice:${body}`;
-  }
-  const kind = one.log && one.kind === "float" ? "log" : one.kind;
-  const after =
-    one.log && one.kind === "int" ? ":log" : one.step.trim() !== "" && !one.log ? `:${one.step.trim()}` : "";
-  return `${name}=${kind}:${one.low.trim()}..${one.high.trim()}${after}`;
-}
-
-export function commandOf(typed: TypedSearch, source: string): string {
-  const option = (name: string, value: string, usual = "") =>
-    value.trim() === usual || value.trim() === "" ? [] : [`${name} ${quoteWord(value.trim())}`];
-  const metric = typed.metric.trim() + (typed.reading === "last" ? "" : `:${typed.reading}`);
-  const objectives =
-    typed.second.trim() === ""
-      ? [`--metric ${quoteWord(metric)}`, ...(typed.direction === "maximize" ? ["--maximize"] : [])]
-      : [
-          `--objective ${quoteWord(`${metric}:${typed.direction}`)}`,
-          `--objective ${quoteWord(`${typed.second.trim()}:${typed.secondDirection}`)}`,
-        ];
-  const args = splitWords(typed.args) ?? [];
-  return [
-    `pliant tune ${quoteWord(source.startsWith("-") ? `./${source}` : source)}`,
-    ...option("--script", typed.script, source),
-    ...option("--name", typed.name),
-    ...typed.parameters.map((one) => `--param ${quoteWord(parameterText(one))}`),
-    ...objectives,
-    ...option("--sampler", typed.sampler, "tpe"),
-    ...option("--seed", typed.seed, "0"),
-    ...(typed.halving ? [`--halving ${typed.first}..${typed.last}:${typed.factor}`] : option("--pruner", typed.pruner)),
-    ...option("--max-trials", typed.maxTrials),
-    ...option("--parallel", typed.parallel),
-    ...option("--max-time", typed.maxTime),
-    ...option("--max-slot-hours", typed.maxSlotHours),
-    ...option("--target", typed.target),
-    ...option("--max", typed.maxTasks, "1"),
-    ...option("--queue", typed.queue, "default"),
-    ...option("--priority", typed.priority, "5000"),
-    ...option("--dataset", typed.dataset),
-    ...option("--environment", typed.environment),
-    ...(args.length > 0 ? [`-- ${args.map(quoteWord).join(" ")}`] : []),
-  ].join(" ");
+  const ends = { low: number(one.low), high: number(one.high) };
+  return { kind: one.kind, ...ends, ...(one.log && { log: true }), ...step, ...when };
 }
 
 const words = text.searches.create.problems;
 const NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,59}$/;
+const SEARCH_JOB: Readonly<Record<string, Constraint>> = JOB;
 
-/** What is wrong, by field; of a parameter by `parameters.KEY.FIELD`. The server says it again anyway. */
+/**
+ * What is wrong, by field, as far as one can tell without the server: what it could not even be asked about.
+ * Of a parameter by `parameters.KEY.FIELD`; of what all trials have in common by `job.FIELD`.
+ */
 export function problemsOf(typed: TypedSearch): Record<string, string> {
   const found: Record<string, string> = {};
   const names = typed.parameters.map((one) => one.name.trim());
-  for (const one of typed.parameters) {
+  typed.parameters.forEach((one, index) => {
     const say = (field: string, message: string) => {
       found[`parameters.${one.key}.${field}`] = message;
     };
     if (!NAME.test(one.name.trim())) say("name", words.name);
-    else if (names.filter((name) => name === one.name.trim()).length > 1) say("name", words.twice);
+    else if (names.indexOf(one.name.trim()) < index) say("name", words.twice);
     if (one.kind === "fixed" && one.value.trim() === "") say("value", words.value);
     if (one.kind === "choice" && choicesOf(one.choices).length < 2) say("choices", words.choices);
-    if (one.kind === "float" || one.kind === "int") {
-      const [low, high] = [one.low, one.high].map((end) => (end.trim() === "" ? Number.NaN : Number(end)));
-      if (!Number.isFinite(low)) say("low", words.number);
-      else if (!Number.isFinite(high)) say("high", words.number);
-      else if ((low ?? 0) >= (high ?? 0)) say("high", words.order);
-      else if (one.log && (low ?? 0) <= 0) say("low", words.log);
+    if (one.kind === "float" || one.kind === "int") sayOfEnds(one, say);
+    for (const condition of one.when) {
+      if (!names.slice(0, index).includes(condition.of)) say(`when.${condition.key}.of`, words.earlier);
+      else if (choicesOf(condition.values).length === 0) say(`when.${condition.key}.values`, words.value);
+    }
+  });
+  for (const one of typed.objectives) {
+    if (one.metric.trim() === "") found[`objectives.${one.key}.metric`] = words.metric;
+  }
+  for (const one of typed.constraints) {
+    if (one.metric.trim() === "") found[`constraints.${one.key}.metric`] = words.metric;
+    if (one.bound.trim() === "" || !Number.isFinite(Number(one.bound))) {
+      found[`constraints.${one.key}.bound`] = words.number;
     }
   }
-  if (typed.metric.trim() === "") found.metric = words.metric;
+  if (optionsOf(typed.samplerOptions) === null) found["sampler.options"] = words.options;
+  if (typed.early === "pruner" && optionsOf(typed.prunerOptions) === null) found["pruner.options"] = words.options;
   if (typed.maxTime.trim() !== "" && secondsOf(typed.maxTime) === null) found.max_time_s = text.searches.limits.time;
-  if (splitWords(typed.args) === null) found.args = text.searches.create.argsWrong;
-  const limits = [typed.maxTrials, typed.maxTime, typed.maxSlotHours, typed.target];
-  if (typed.sampler !== "grid" && limits.every((one) => one.trim() === "")) found.max_trials = words.limit;
+  for (const [field, message] of Object.entries(read(typed.job, {}, SEARCH_JOB).problems)) {
+    if (field !== "script" || (typed.job.script ?? "") !== "") found[`job.${field}`] = message;
+  }
   return found;
+}
+
+function sayOfEnds(one: TypedParameter, say: (field: string, message: string) => void): void {
+  const [low, high] = [one.low, one.high].map((end) => (end.trim() === "" ? Number.NaN : Number(end)));
+  if (low === undefined || !Number.isFinite(low)) say("low", words.number);
+  else if (high === undefined || !Number.isFinite(high)) say("high", words.number);
+  else if (low >= high) say("high", words.order);
+  else if (one.log && low <= 0) say("low", words.log);
+  if (!one.log && one.step.trim() !== "" && !Number.isFinite(Number(one.step))) say("step", words.number);
+}
+
+/** The field of the server that a field of the form fills. */
+export function serverField(field: string, typed: TypedSearch): string {
+  const [, list, key, part] = /^(parameters|objectives|constraints)\.(\d+)\.(.+)$/.exec(field) ?? [];
+  if (field.startsWith("job.")) return field.slice("job.".length);
+  if (list === undefined || part === undefined) return field;
+  if (list === "parameters") {
+    const one = typed.parameters.find((row) => row.key === Number(key));
+    const [, of] = /^when\.(\d+)\./.exec(part) ?? [];
+    const inner = of === undefined ? part : `when.${one?.when.find((row) => row.key === Number(of))?.of ?? ""}`;
+    return part === "name" ? `parameters.${one?.name.trim()}` : `parameters.${one?.name.trim()}.${inner}`;
+  }
+  const rows: readonly Row[] = list === "objectives" ? typed.objectives : typed.constraints;
+  const index = rows.findIndex((row) => row.key === Number(key));
+  if (part !== "bound") return `${list}.${index}.${part}`;
+  return `constraints.${index}.${typed.constraints[index]?.side === "<=" ? "upper" : "lower"}`;
 }

@@ -12,7 +12,7 @@ import { defaultParts } from "./virtual_workers";
 const words = text.submission;
 
 /** Data, environment, queue, name. */
-export function Surroundings({ chosen }: { chosen: Chosen | null }) {
+export function Surroundings({ chosen, named: isNamed = true }: { chosen: Chosen | null; named?: boolean }) {
   const datasets = useGet("/v1/datasets", { params: { query: { state: ["ready"], limit: 1000 } } });
   const environments = useGet("/v1/environments", { params: { query: { limit: 1000 } } });
   const queues = useGet("/v1/queues", {});
@@ -38,7 +38,7 @@ export function Surroundings({ chosen }: { chosen: Chosen | null }) {
         ]}
       />
       <ChoiceField name="queue" options={same((queues.data?.queues ?? []).map(({ queue }) => queue.name))} />
-      <TextField name="name" />
+      {isNamed && <TextField name="name" />}
     </div>
   );
 }
@@ -114,7 +114,7 @@ function Flag({ name, initially = false }: { name: FieldName; initially?: boolea
 }
 
 /** What most submissions need not say. */
-export function More({ again }: { again: boolean }) {
+export function More({ again, notices = true }: { again: boolean; notices?: boolean }) {
   const { typed } = useForm();
   const fixed = typed.fixed === "true";
   const choices = (of: Readonly<Record<string, string>>) =>
@@ -145,11 +145,13 @@ export function More({ again }: { again: boolean }) {
           </>
         )}
       </div>
-      <div className={classes.three}>
-        <TextField name="webhook" placeholder="https://" />
-        <TextField name="mail" placeholder="ada@example.org" />
-        <ChoiceField name="notify_on" placeholder={words.notifyOn.end} clearable options={choices(words.notifyOn)} />
-      </div>
+      {notices && (
+        <div className={classes.three}>
+          <TextField name="webhook" placeholder="https://" />
+          <TextField name="mail" placeholder="ada@example.org" />
+          <ChoiceField name="notify_on" placeholder={words.notifyOn.end} clearable options={choices(words.notifyOn)} />
+        </div>
+      )}
       {!fixed && (
         <>
           <Flag name="tracking" initially />

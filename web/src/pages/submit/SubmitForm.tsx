@@ -1,9 +1,9 @@
-import { Button, Collapse, Group, Kbd, Progress, SegmentedControl, Stack, Text } from "@mantine/core";
+import { Button, Group, Kbd, Progress, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
-import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
 import { type FormEvent, useMemo, useRef, useState } from "react";
 import { JOB } from "../../api/constraints";
 import { useCanChange } from "../../app/Connection";
+import { Further } from "../../components/Further";
 import { Problem } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
 import { Snippet } from "../../components/Snippet";
@@ -130,31 +130,6 @@ function Section({ title, children }: { title: string; children: React.ReactNode
     <Panel title={title}>
       <Stack gap="sm">{children}</Stack>
     </Panel>
-  );
-}
-
-function Further({ open, children }: { open: boolean; children: React.ReactNode }) {
-  const [opened, setOpened] = useState(open);
-  const Icon = opened ? IconChevronDown : IconChevronRight;
-  return (
-    <div>
-      <Button
-        variant="subtle"
-        color="gray"
-        leftSection={<Icon size={16} aria-hidden />}
-        aria-expanded={opened}
-        onClick={() => setOpened(!opened)}
-      >
-        {opened ? words.less : words.more}
-      </Button>
-      <Collapse expanded={opened} mx={-4} px={4}>
-        {opened && (
-          <div className={classes.further}>
-            <Stack gap="sm">{children}</Stack>
-          </div>
-        )}
-      </Collapse>
-    </div>
   );
 }
 

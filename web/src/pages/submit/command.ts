@@ -10,28 +10,48 @@ export type Origin =
   /** The job that is run again, and what it was submitted with. */
   | { kind: "job"; id: string; base: Typed };
 
-/** What has to be given on the command line, in the order in which `--help` lists it. */
+/** An option without the dashes before it, and its value; null: it is a flag. */
+export type Option = readonly [name: string, value: string | null];
+
+/** What has to be given on the command line. */
 export function commandOf(origin: Origin, typed: Typed): string {
-  const fixed = typed.fixed === "true";
+  const { options, args } = submissionOptions(typed, origin.base, origin.kind === "code" ? origin.script : undefined);
   const again = origin.kind === "job";
-  const { base } = origin;
-  const words: string[] = [];
+  const head = again ? `pliant rerun ${origin.id}` : `pliant submit ${quoteWord(pathOf(origin.path))}`;
+  const tail = args.length > 0 ? [`-- ${joinWords(args)}`] : [];
+  return [head, ...options.map(quoted), ...tail].join(" ");
+}
+
+export function quoted([name, value]: Option): string {
+  return value === null ? `--${name}` : `--${name} ${quoteWord(value)}`;
+}
+
+/**
+ * The options of a submission that are not as in `base`, in the order in which `--help` lists them, and the arguments.
+ *
+ * @param script the one that is meant if nobody says so; undefined: of a job that is run again
+ */
+export function submissionOptions(
+  typed: Typed,
+  base: Typed,
+  script: string | null | undefined,
+): { options: Option[]; args: string[] } {
+  const fixed = typed.fixed === "true";
+  const options: Option[] = [];
   let args: string[] = [];
   for (const name of FIELD_NAMES) {
     if (!isMeant(name, fixed)) continue;
     const given = (typed[name] ?? "").trim();
     if (given === (base[name] ?? "").trim()) continue;
     if (name === "args") args = splitWords(given) ?? [given];
-    else if (origin.kind === "code" && name === "script" && given === origin.script) continue;
+    else if (name === "script" && given === script) continue;
     else if (name === "max_tasks" && fixed) continue;
-    else words.push(...optionOf(name, given));
+    else options.push(...optionOf(name, given));
   }
-  if (fixed && (!again || typed.max_tasks !== base.max_tasks || base.fixed !== "true")) {
-    words.push(`--fixed ${quoteWord(typed.max_tasks?.trim() || "1")}`);
+  if (fixed && (script !== undefined || typed.max_tasks !== base.max_tasks || base.fixed !== "true")) {
+    options.push(["fixed", typed.max_tasks?.trim() || "1"]);
   }
-  const head = again ? `pliant rerun ${origin.id}` : `pliant submit ${quoteWord(pathOf(origin.path))}`;
-  const tail = args.length > 0 ? [`-- ${joinWords(args)}`] : [];
-  return [head, ...words, ...tail].join(" ");
+  return { options, args };
 }
 
 /** A path that is not taken for an option. */
@@ -39,22 +59,23 @@ function pathOf(path: string): string {
   return path.startsWith("-") ? `./${path}` : path;
 }
 
-function optionOf(name: FieldName, given: string): string[] {
-  const { option, kind } = fieldOf(name);
-  if (name === "fixed") return [];
-  if (kind === "flag") return [given === "false" || given === "" ? option.replace("--", "--no-") : option];
+function optionOf(field: FieldName, given: string): Option[] {
+  const { option, kind } = fieldOf(field);
+  const name = option.slice(2);
+  if (field === "fixed") return [];
+  if (kind === "flag") return [[given === "false" || given === "" ? `no-${name}` : name, null]];
   if (kind === "pairs" || kind === "ids") {
     return given
       .split(kind === "pairs" ? /\r?\n/ : /[\s,]+/)
       .map((one) => one.trim())
       .filter((one) => one !== "")
-      .map((one) => `${option} ${quoteWord(one)}`);
+      .map((one) => [name, one]);
   }
-  if (name === "environment" && given.startsWith("requirements:")) {
-    return [`--requirements ${quoteWord(given.slice("requirements:".length))}`];
+  if (field === "environment" && given.startsWith("requirements:")) {
+    return [["requirements", given.slice("requirements:".length)]];
   }
-  if (given === "" && (kind === "size" || kind === "time")) return [`${option} off`];
-  return [`${option} ${quoteWord(given)}`];
+  if (given === "" && (kind === "size" || kind === "time")) return [[name, "off"]];
+  return [[name, given]];
 }
 
 /** The same in Python, with the client that Pliant has. */

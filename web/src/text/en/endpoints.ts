@@ -145,6 +145,8 @@ export const endpoints = {
     refused: "refused",
     latency: "Latency",
     objective: "objective",
+    slowest: "Latency, p99",
+    errorsPerSecond: "Errors per second",
     kernels: "Kernels and queue",
     ready: "ready",
     wanted: "wanted",

@@ -62,6 +62,8 @@ export const jobs = {
   },
   selected: (number: number) => `${number} selected`,
   clearSelection: "Clear",
+  compare: "Compare",
+  compareHow: (most: number) => `Select two to ${most} to see them over each other.`,
   stop: "Stop…",
   priority: "Priority…",
   stopTitle: (number: number) => (number === 1 ? "Stop 1 job?" : `Stop ${number} jobs?`),

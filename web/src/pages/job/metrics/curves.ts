@@ -102,8 +102,11 @@ export function stepsBetween(
   return first === undefined || last === undefined || inside.length < 2 ? null : [first.first_step, last.last_step];
 }
 
+/** So many jobs are told apart by their colours. */
+export const MOST_JOBS = 8;
+
 /** Ids of jobs as people type them: `7, job-8`. */
-export function jobsOf(typed: string | null, most = 8): string[] {
+export function jobsOf(typed: string | null, most = MOST_JOBS): string[] {
   const ids = (typed ?? "")
     .split(/[\s,]+/)
     .map((word) => (/^\d{1,18}$/.test(word) ? `job-${word}` : word))
