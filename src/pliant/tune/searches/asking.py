@@ -237,5 +237,7 @@ def _add_trial(step: SearchStep, answer: Asked, question: _Question, ports: Sear
     enqueued = search.enqueued[1:] if is_given else search.enqueued
     step.search = replace(search, num_trials=question.number + 1, enqueued=enqueued)
     how = "was asked for" if is_given else f"was chosen by {search.settings.sampler.name}"
-    values = " ".join(f"{name}={value}" for name, value in trial.values.items())
+    values = " ".join(
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}" for name, value in trial.values.items()
+    )
     step.decide("ask", f"{values} {how}", trial)

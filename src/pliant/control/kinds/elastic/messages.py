@@ -46,6 +46,7 @@ from pliant.core.link import (
     Stacks,
     Switched,
 )
+from pliant.core.size import size
 from pliant.core.tensor_histogram import JobHistograms, sound
 from pliant.policy.elastic.membership import TaskMessage
 
@@ -264,7 +265,7 @@ def _say_saved(draft: Draft, live: ElasticJob, task: Task, message: Saved) -> No
     draft.say(
         kind,
         f"{live.label}: the {message.what} at step {message.step} is saved in {message.path} "
-        f"({message.num_bytes / 1e6:.1f} MB in {message.seconds:.2f} s)",
+        f"({size(message.num_bytes)} in {message.seconds:.2f} s)",
         job_id=live.id,
         task_id=task.id,
         data={
