@@ -12,12 +12,20 @@ const LEFT = 64;
 const BOTTOM = 36;
 const PAD = 20;
 
-/** Trials by two objectives; those that no other one beats are filled. */
-export function FrontChart({ search, trials }: { search: SearchView; trials: readonly TrialRow[] }) {
+interface Props {
+  search: SearchView;
+  trials: readonly TrialRow[];
+  /** Which two of the objectives, counted from 0. */
+  of: readonly [number, number];
+}
+
+/** Trials by two objectives; those that no other one beats in both are filled. */
+export function FrontChart({ search, trials, of: [across, up] }: Props) {
   const { ref, width } = useElementSize<HTMLDivElement>();
-  const [first, second] = search.settings.objectives;
+  const { objectives } = search.settings;
+  const [first, second] = [objectives[across], objectives[up]];
   const points = trials.flatMap((trial): Point[] => {
-    const [x, y] = trial.results ?? [];
+    const [x, y] = [trial.results?.[across], trial.results?.[up]];
     const counts = trial.state === "completed" && (trial.violation ?? 0) <= 0;
     return counts && x != null && y != null ? [{ number: trial.number, x, y }] : [];
   });

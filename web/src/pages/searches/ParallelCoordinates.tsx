@@ -5,18 +5,7 @@ import { useAddress } from "../../components/useAddress";
 import { measure } from "../../format/format";
 import { text } from "../../text";
 import { TOKENS } from "../../theme/tokens";
-import {
-  type Axis,
-  axesOf,
-  type Brush,
-  brushOf,
-  brushText,
-  isKept,
-  placeOf,
-  RESULT,
-  valueAt,
-  valueOn,
-} from "./parallel";
+import { type Axis, axesOf, type Brush, brushOf, brushText, isKept, placeOf, valueAt, valueOn } from "./parallel";
 import classes from "./Searches.module.css";
 import type { SearchView, TrialRow } from "./shown";
 
@@ -39,8 +28,13 @@ export function ParallelCoordinates({ search, trials }: Props) {
   const { ref, width } = useElementSize<HTMLDivElement>();
   const objective = search.settings.objectives[0];
   const axes = useMemo(
-    () => axesOf(search.settings.parameters, objective?.metric ?? RESULT, trials),
-    [search.settings.parameters, objective?.metric, trials],
+    () =>
+      axesOf(
+        search.settings.parameters,
+        search.settings.objectives.map(({ metric }) => metric),
+        trials,
+      ),
+    [search.settings.parameters, search.settings.objectives, trials],
   );
   const written = axes.map((axis) => address.get(`keep.${axis.id}`) ?? "").join("\n");
   const brushes = useMemo(() => {

@@ -1,4 +1,4 @@
-import { SegmentedControl } from "@mantine/core";
+import { SegmentedControl, Select } from "@mantine/core";
 import { useGet } from "../../api/queries";
 import { Answer } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
@@ -10,7 +10,7 @@ import { HistoryChart } from "./HistoryChart";
 import { ParallelCoordinates } from "./ParallelCoordinates";
 import { bestPart } from "./parallel";
 import classes from "./Searches.module.css";
-import { historyOf, type SearchView } from "./shown";
+import { historyOf, type SearchView, type TrialRow } from "./shown";
 import { MOST, useBestTrials } from "./trials";
 import { viewOf } from "./view";
 
@@ -52,16 +52,45 @@ export function Plots({ search }: { search: SearchView }) {
               <Panel title={words.history}>
                 <HistoryChart history={history} log={viewOf(numbers).log} metric={objective?.metric ?? ""} />
               </Panel>
-              {search.settings.objectives.length === 2 && (
-                <Panel title={words.front}>
-                  <FrontChart search={search} trials={all} />
-                </Panel>
-              )}
+              {search.settings.objectives.length > 1 && <Front search={search} trials={all} />}
             </div>
           </>
         );
       }}
     </Answer>
+  );
+}
+
+/** Two of the objectives against each other; of more than two one chooses which. */
+function Front({ search, trials }: { search: SearchView; trials: readonly TrialRow[] }) {
+  const address = useAddress();
+  const metrics = search.settings.objectives.map(({ metric }) => metric);
+  const indexOf = (name: string, usual: number) => {
+    const found = metrics.indexOf(address.get(name) ?? "");
+    return found < 0 ? usual : found;
+  };
+  const across = indexOf("across", 0);
+  const up = indexOf("up", 1);
+  const choice = (name: string, label: string, index: number) => (
+    <Select
+      size="xs"
+      label={label}
+      allowDeselect={false}
+      data={metrics}
+      value={metrics[index] ?? null}
+      onChange={(metric) => address.set({ [name]: metric })}
+    />
+  );
+  return (
+    <Panel title={words.front}>
+      {metrics.length > 2 && (
+        <div className={classes.pair} style={{ marginBottom: 12 }}>
+          {choice("across", words.across, across)}
+          {choice("up", words.up, up)}
+        </div>
+      )}
+      <FrontChart search={search} trials={trials} of={[across, up]} />
+    </Panel>
   );
 }
 

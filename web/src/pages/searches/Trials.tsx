@@ -51,7 +51,7 @@ export function Trials({ search }: { search: SearchView }) {
   }, [running]);
   const columns = useColumns(search);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const selection = useMemo(() => ({ ids: chosen, change: setChosen }), [chosen]);
+  const selection = useMemo(() => ({ ids: chosen, change: setChosen, takes: hasJob }), [chosen]);
   return (
     <>
       <MultiSelect
@@ -66,7 +66,7 @@ export function Trials({ search }: { search: SearchView }) {
       {chosen.size > 0 && (
         <div className={classes.chosen} role="toolbar" aria-label={text.jobs.selected(chosen.size)}>
           <b className="num">{text.jobs.selected(chosen.size)}</b>
-          <CompareLink ids={[...chosen].filter((id) => id.startsWith(JOB))} />
+          <CompareLink ids={[...chosen]} />
           <Button variant="subtle" onClick={() => setChosen(new Set())}>
             {text.jobs.clearSelection}
           </Button>
@@ -87,6 +87,11 @@ export function Trials({ search }: { search: SearchView }) {
       />
     </>
   );
+}
+
+/** Trials are compared by their jobs; one that was only told of has none. */
+function hasJob(trial: TrialRow): boolean {
+  return idOf(trial).startsWith(JOB);
 }
 
 function useColumns(search: SearchView): readonly Column<TrialRow>[] {

@@ -11,7 +11,7 @@ const SPACE: Parameters = {
 const trial = (number: number, lr: number, act: string, shift: number, result: number | null) =>
   ({ number, values: { lr, act, shift }, results: result === null ? null : [result] }) as unknown as TrialRow;
 const TRIALS = [trial(0, 1e-3, "gelu", -1, 0.1), trial(1, 1e-2, "relu", 2, 0.2), trial(2, 1e-4, "tanh", 0, null)];
-const AXES = axesOf(SPACE, "loss", TRIALS);
+const AXES = axesOf(SPACE, ["loss"], TRIALS);
 const axis = (id: string) => AXES.find((one) => one.id === id) ?? AXES[0] ?? raise();
 
 function raise(): never {
@@ -39,6 +39,19 @@ test("what goes through the ends of all axes is kept, negative numbers too", () 
   expect(kept({ act: [0, 1], lr: [null, 1e-3] })).toEqual([0]);
   expect(kept({ [RESULT]: [null, 0.15] })).toEqual([0]);
   expect(kept({})).toEqual([0, 1, 2]);
+});
+
+test("every objective has an axis, on which what is far outside lies at the end", () => {
+  const both = Array.from({ length: 20 }, (_, number) => ({
+    ...trial(number, 1e-3, "relu", 0, number),
+    results: [number, number === 19 ? 1e9 : 10 + number],
+  }));
+  const [, , , loss = raise(), size = raise()] = axesOf(SPACE, ["loss", "size"], both);
+  expect([loss.id, size.id, size.label]).toEqual([RESULT, `${RESULT}.1`, "size"]);
+  expect(size.high).toBeLessThan(40);
+  expect([placeOf(size, 10), placeOf(size, 1e9)]).toEqual([0, 1]);
+  const kept = both.filter((one) => isKept(one, [loss, size], { [size.id]: [null, 12] }));
+  expect(kept.map((one) => one.number)).toEqual([0, 1, 2]);
 });
 
 test("of the trials with a result the best part is shown, one at least", () => {

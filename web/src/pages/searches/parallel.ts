@@ -11,36 +11,34 @@ export interface Axis {
   high: number;
   /** Of choices: each has a place of its own. */
   categories: readonly string[] | null;
+  /** Which objective it is of, counted from 0; null: it is a parameter's. */
+  objective: number | null;
 }
 
 export const RESULT = "result";
 /** As many axes as can be told apart. */
 export const MAX_AXES = 10;
 
-/** The axes of a search's parameters in their order, and of the result of the trials that are shown. */
-export function axesOf(parameters: Parameters, metric: string, shown: readonly TrialRow[]): Axis[] {
+/** The axes of a search's parameters in their order, and of what the trials that are shown came to, by each objective. */
+export function axesOf(parameters: Parameters, metrics: readonly string[], shown: readonly TrialRow[]): Axis[] {
   const axes = Object.entries(parameters)
     .filter(([, parameter]) => parameter.kind !== "fixed")
     .slice(0, MAX_AXES)
     .map(([name, parameter]): Axis => {
+      const axis = { id: name, label: name, objective: null };
       if (parameter.kind === "choice") {
         const categories = parameter.choices.map(valueText);
-        return { id: name, label: name, log: false, low: 0, high: Math.max(1, categories.length - 1), categories };
+        return { ...axis, log: false, low: 0, high: Math.max(1, categories.length - 1), categories };
       }
       const low = parameter.low ?? 0;
-      return { id: name, label: name, log: parameter.log, low, high: parameter.high ?? low + 1, categories: null };
+      return { ...axis, log: parameter.log, low, high: parameter.high ?? low + 1, categories: null };
     });
-  const results = shown.flatMap((trial) => resultOf(trial) ?? []);
-  const { low, high, log } = viewOf(results);
-  const result = {
-    id: RESULT,
-    label: metric,
-    log,
-    low,
-    high,
-    categories: null,
-  };
-  return [...axes, result];
+  const results = metrics.map((metric, objective): Axis => {
+    const { low, high, log } = viewOf(shown.flatMap((trial) => trial.results?.[objective] ?? []));
+    const id = objective === 0 ? RESULT : `${RESULT}.${objective}`;
+    return { id, label: metric, objective, log, low, high, categories: null };
+  });
+  return [...axes, ...results];
 }
 
 /** Where a value lies; null if it lies nowhere. */
@@ -54,7 +52,7 @@ export function placeOf(axis: Axis, value: Value | undefined): number | null {
   const place = axis.log
     ? Math.log(value / axis.low) / Math.log(axis.high / axis.low)
     : (value - axis.low) / (axis.high - axis.low);
-  return axis.id === RESULT ? Math.min(1, Math.max(0, place)) : place;
+  return axis.objective === null ? place : Math.min(1, Math.max(0, place));
 }
 
 /** The value at a place; of choices the number of the nearest. */
@@ -65,7 +63,7 @@ export function valueAt(axis: Axis, place: number): number {
 }
 
 export function valueOn(axis: Axis, trial: TrialRow): Value | undefined {
-  return axis.id === RESULT ? (resultOf(trial) ?? undefined) : trial.values[axis.id];
+  return axis.objective === null ? trial.values[axis.id] : (trial.results?.[axis.objective] ?? undefined);
 }
 
 /** Ends of what is kept of an axis; of choices they are numbers of choices. Null: no end. */
