@@ -25,7 +25,6 @@ const REFRESH_MS = 3_000;
 
 /** A trial that came with its search has no job to compare. */
 const idOf = (trial: TrialRow) => trial.job_id || `trial ${trial.number}`;
-const JOB = "job-";
 
 /** All trials of a search, page by page as one looks at them. */
 export function Trials({ search }: { search: SearchView }) {
@@ -91,7 +90,7 @@ export function Trials({ search }: { search: SearchView }) {
 
 /** Trials are compared by their jobs; one that was only told of has none. */
 function hasJob(trial: TrialRow): boolean {
-  return idOf(trial).startsWith(JOB);
+  return trial.job_id !== "";
 }
 
 function useColumns(search: SearchView): readonly Column<TrialRow>[] {
