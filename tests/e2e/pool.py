@@ -65,7 +65,11 @@ class Pool:
                 stderr=subprocess.STDOUT,
                 env=clean_env() | ({} if self.database is None else {"PLIANT_DATABASE": self.database}),
             )
-        self.until(lambda: self.listens() or self.process_ended(), "the server listens", START_S)
+        try:
+            self.until(lambda: self.listens() or self.process_ended(), "the server listens", START_S)
+        except AssertionError:
+            self.signal(signal.SIGKILL)
+            raise
         assert not self.process_ended(), self.log()
 
     def listens(self) -> bool:
