@@ -24,7 +24,7 @@ import { GoalsPanel } from "./Goals";
 import { ParametersPanel } from "./Parameters";
 import classes from "./Searches.module.css";
 import { ChoiceOf, NumberOf, SearchFormProvider, TextOf, useSearchForm } from "./search_fields";
-import { bodyOf, NEW_SEARCH, PASS_AS, problemsOf, serverField, type TypedSearch } from "./search_form";
+import { bodyOf, hasSameGoals, NEW_SEARCH, PASS_AS, problemsOf, serverField, type TypedSearch } from "./search_form";
 import { commandOf, fileOf, pythonCode } from "./search_same";
 import { useBegin, useSearchPreview } from "./useNewSearch";
 
@@ -252,7 +252,8 @@ function LimitsPanel() {
 function Learning() {
   const { typed, set, errorOf } = useSearchForm();
   const searches = useGet("/v1/searches", { params: { query: { limit: 1000 } } });
-  const names = (searches.data?.searches ?? []).map((one) => [one.name, one.name]);
+  const fitting = (searches.data?.searches ?? []).filter((one) => hasSameGoals(one.settings, typed));
+  const names = fitting.map((one) => [one.name, one.name]);
   return (
     <>
       <div className={columns.pair}>

@@ -124,7 +124,7 @@ function Lines({ trials, kept, axes, xOf, width, maximize }: LinesProps) {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, HEIGHT);
     const tokens = TOKENS[scheme];
-    const result = axes.at(-1);
+    const result = axes.find((axis) => axis.objective === 0);
     const keptSet = new Set(kept);
     const draw = (trial: TrialRow) => {
       context.beginPath();

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
+import type { Schemas } from "../../api/client";
 import {
   bodyOf,
   choicesOf,
+  hasSameGoals,
+  knownOf,
   NEW_CONSTRAINT,
   NEW_OBJECTIVE,
   NEW_PARAMETER,
@@ -157,4 +160,23 @@ test("what the server says of a field is found at the one that fills it", () => 
     "queue",
     "max_trials",
   ]);
+});
+
+test("of an earlier search those trials are known that this one could have had", () => {
+  const trial = (values: Record<string, number | string>, results: number[] | null = [0.5]) =>
+    ({ values, results, state: "completed", reports: [], violations: [] }) as unknown as Schemas["Trial"];
+  const sound = { opt: "sgd", lr: 0.01, momentum: 0.9, seed: 7 };
+  const known = (values: Record<string, number | string>) => knownOf(trial(values), typed);
+  expect(known({ ...sound, width: 3 })).toMatchObject({ values: sound, results: [0.5], state: "completed" });
+  expect(known({ opt: "adam", lr: 0.01, seed: 7 })).toMatchObject({ values: { opt: "adam", lr: 0.01, seed: 7 } });
+  expect([{ ...sound, lr: 1 }, { ...sound, opt: "lion" }, { ...sound, seed: 8 }, { lr: 0.01 }].map(known)).toEqual([
+    null,
+    null,
+    null,
+    null,
+  ]);
+  expect(knownOf(trial(sound, [1, 2]), typed)).toBeNull();
+  const goals = (metric: string) =>
+    ({ objectives: [{ metric, direction: "minimize" }] }) as unknown as Schemas["SearchSettings"];
+  expect([hasSameGoals(goals("val_loss"), typed), hasSameGoals(goals("acc"), typed)]).toEqual([true, false]);
 });

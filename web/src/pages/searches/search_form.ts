@@ -282,6 +282,34 @@ export function parameterOf(one: TypedParameter): Record<string, unknown> {
   return { kind: one.kind, ...ends, ...(one.log && { log: true }), ...step, ...when };
 }
 
+/** A search makes the same metrics small or large, so that its results mean the same here. */
+export function hasSameGoals(other: Schemas["SearchSettings"], typed: TypedSearch): boolean {
+  const goal = (one: { metric: string; direction: string }) => `${one.direction} ${one.metric.trim()}`;
+  return other.objectives.map(goal).join("\n") === typed.objectives.map(goal).join("\n");
+}
+
+/** A trial of another search as one that is known; null if this search could not have had it. */
+export function knownOf(trial: Schemas["Trial"], typed: TypedSearch): object | null {
+  const values: Record<string, Value> = {};
+  for (const one of typed.parameters) {
+    const name = one.name.trim();
+    const value = trial.values[name];
+    if (value !== undefined && isOfSpace(value, one)) values[name] = value;
+    else if (value !== undefined || one.when.length === 0) return null;
+  }
+  const { state, results, reports, violations = [] } = trial;
+  const isWhole = results?.length === typed.objectives.length && violations.length === typed.constraints.length;
+  return isWhole ? { values, state, results, reports, violations } : null;
+}
+
+function isOfSpace(value: Value, one: TypedParameter): boolean {
+  const among = (given: readonly Value[]) => given.some((other) => JSON.stringify(other) === JSON.stringify(value));
+  if (one.kind === "fixed") return among([scalarOf(one.value)]);
+  if (one.kind === "choice") return among(choicesOf(one.choices).map(scalarOf));
+  if (typeof value !== "number" || value < Number(one.low) || value > Number(one.high)) return false;
+  return one.kind === "float" || Number.isInteger(value);
+}
+
 const words = text.searches.create.problems;
 const NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,59}$/;
 const SEARCH_JOB: Readonly<Record<string, Constraint>> = JOB;

@@ -9,7 +9,7 @@ import { send } from "../../api/send";
 import type { Chosen } from "../../files/chosen";
 import { tarGzOf } from "../../files/tar";
 import { searchesChanged } from "./changed";
-import { bodyOf, type TypedSearch } from "./search_form";
+import { bodyOf, knownOf, type TypedSearch } from "./search_form";
 
 const TYPING_MS = 250;
 const PAGE = 1000;
@@ -63,8 +63,7 @@ async function sendSearch(
     typeof code === "string"
       ? await (await ask(addressOf(`/v1/jobs/${encodeURIComponent(code)}/code`))).blob()
       : await tarGzOf(code?.files ?? []);
-  const names = typed.parameters.map((one) => one.name.trim());
-  const known = typed.warmStart === "" ? [] : await knownTrials(typed.warmStart, names);
+  const known = typed.warmStart === "" ? [] : await knownTrials(typed.warmStart, typed);
   const form = new FormData();
   form.append("job", JSON.stringify(bodyOf(typed, known)));
   form.append("code", packed, "code.tar.gz");
@@ -76,8 +75,8 @@ async function sendSearch(
   });
 }
 
-/** Trials of another search that have a value, as trials that are known: the newest, without parameters that are not searched. */
-async function knownTrials(name: string, parameters: readonly string[]): Promise<object[]> {
+/** Trials of another search that this one could have had: the newest. */
+async function knownTrials(name: string, typed: TypedSearch): Promise<object[]> {
   const found: object[] = [];
   let after: number | null = -1;
   while (after !== null) {
@@ -85,11 +84,7 @@ async function knownTrials(name: string, parameters: readonly string[]): Promise
     const page: Schemas["TrialPage"] = await call("get", "/v1/searches/{name}/trials", {
       params: { path: { name }, query },
     });
-    for (const one of page.trials) {
-      const values = Object.entries(one.values).filter(([key]) => parameters.includes(key));
-      const { state, results, reports, violations } = one;
-      found.push({ values: Object.fromEntries(values), state, results, reports, violations });
-    }
+    found.push(...page.trials.flatMap((trial) => knownOf(trial, typed) ?? []));
     after = page.next;
   }
   return found.slice(-MAX_KNOWN);

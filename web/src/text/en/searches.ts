@@ -115,7 +115,7 @@ export const searches = {
     shares: { "10": "best 10 %", "25": "best 25 %", all: "all" },
     parallel: "Values side by side",
     parallelHint:
-      "A line for each trial: the bluer the better. Drag over an axis to keep what goes through it, or type its ends.",
+      "A line for each trial: the bluer the better by the first metric. Drag over an axis to keep what goes through it, or type its ends.",
     low: (axis: string) => `${axis}, at least`,
     high: (axis: string) => `${axis}, at most`,
     clear: "Clear the ends",
@@ -244,7 +244,7 @@ export const searches = {
     resample: "Drawn anew",
     resampleHint: "How probable that is, 0 to 1",
     warmStart: "Learn from the trials of",
-    warmStartHint: "They count for no limit",
+    warmStartHint: "Of searches for the same metrics; those that fit, and they count for no limit",
     fromNothing: "nothing",
     share: "Share with",
     shareHint: "Names of users; * is everybody",
