@@ -243,7 +243,13 @@ def _pool_pages(things: Belongings) -> Iterable[ConsolePage]:
         Action("Delete…", OPERATORS, (f"DELETE {group}",)),
         new_queue,
     )
-    yield on("/machines", EVERYBODY, Action("Drain…", OPERATORS, ("PATCH /v1/machines/local",)))
+    yield on(
+        "/machines",
+        EVERYBODY,
+        Action("Drain…", OPERATORS, ("PATCH /v1/machines/local",)),
+        Action("Exclude…", OPERATORS, ("POST /v1/machines/local/exclude",)),
+        fields(OPERATORS, *(f"Exclude slot {slot} of local…" for slot in range(4))),
+    )
     yield on("/usage", EVERYBODY)
     yield on("/events", EVERYBODY)
     revoke = (f"DELETE /v1/tokens/{things.token}",)

@@ -209,7 +209,7 @@ def test_of_many_jobs_one_chooses_those_that_one_may_change(visitors: dict[str, 
     _look(visitors["ada"], "/jobs")
     page.get_by_role("checkbox", name=f"Select {things.running}").check()
     toolbar = page.get_by_role("toolbar")
-    expect(toolbar.get_by_role("button")).to_have_text(["Stop…", "Priority…", "Clear"])
+    expect(toolbar.get_by_role("button")).to_have_text(["Stop…", "Priority…", "Compare", "Clear"])
 
     request = f'POST /v1/jobs/stop {{"ids": ["{things.running}"]}}'
     ((_, status, text),) = visitors["bob"].page.evaluate(ASK, [request])
