@@ -104,6 +104,17 @@ def test_a_split_divides_the_bounds_of_the_endpoint() -> None:
     assert {number: one.at_most for number, one in small.items()} == {1: 1, 2: 1}
 
 
+def test_where_a_split_was_just_reached_one_version_grows_as_the_other_shrinks() -> None:
+    pool = serving(8, slots=100, kernel_max=8)
+    deploy(pool, 2, {1: 50, 2: 50})
+    run_until_over(pool)
+    pool.by_number(1).ready, pool.by_number(2).ready = 8, 1
+
+    bounds = share_kernels(pool.endpoint, statuses_of(pool.endpoint, pool.statuses()), {})
+
+    assert {number: one.at_most for number, one in bounds.items()} == {1: 4, 2: 2}, "8 and a surge of 2 in all"
+
+
 def test_an_endpoint_stands_still_since_its_last_kernel_came_or_went() -> None:
     still, pool = Standstill(), serving(4, slots=8)
     job = JobId("job-1")

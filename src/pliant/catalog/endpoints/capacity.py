@@ -127,7 +127,7 @@ def share_kernels(endpoint: Endpoint, statuses: Statuses, yields: Mapping[int, i
     """
     exchange, now = endpoint.exchange, endpoint.traffic_now
     if exchange is None or not now:
-        return _parts(endpoint, goal_of(endpoint))
+        return _after_exchange(endpoint, statuses)
     num = max(exchange.num_kernels, num_needed(endpoint, statuses))
     found = _Exchange(endpoint=endpoint, statuses=statuses, num=num, yields=yields)
     bounds = _parts(endpoint, now)
@@ -140,6 +140,14 @@ def share_kernels(endpoint: Endpoint, statuses: Statuses, yields: Mapping[int, i
         room -= max(0, bounds[number].at_most - staying)
     bounds = {number: one for number, one in bounds.items() if number not in gaining}
     return {**bounds, **_of_gaining(found, gaining, bounds)}
+
+
+def _after_exchange(endpoint: Endpoint, statuses: Statuses) -> dict[int, KernelBounds]:
+    """Return the bounds by the goal: where it was only just reached, a version grows as fast as others shrink."""
+    bounds = _parts(endpoint, goal_of(endpoint))
+    held = {number: len(statuses[number].kernels) if number in statuses else 0 for number in bounds}
+    room = endpoint.kernel_max + surge_of(endpoint.kernel_max) - sum(held.values())
+    return {number: _within(one, held[number] + max(0, room)) for number, one in bounds.items()}
 
 
 def _parts(endpoint: Endpoint, traffic: Traffic) -> dict[int, KernelBounds]:
