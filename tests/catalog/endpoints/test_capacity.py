@@ -108,7 +108,9 @@ def test_where_a_split_was_just_reached_one_version_grows_as_the_other_shrinks()
     pool = serving(8, slots=100, kernel_max=8)
     deploy(pool, 2, {1: 50, 2: 50})
     run_until_over(pool)
-    pool.by_number(1).ready, pool.by_number(2).ready = 8, 1
+    for number, ready in ((1, 8), (2, 1)):
+        version = pool.by_number(number)
+        version.ready, version.loading, version.leaving = ready, [], []
 
     bounds = share_kernels(pool.endpoint, statuses_of(pool.endpoint, pool.statuses()), {})
 
