@@ -24,14 +24,23 @@ import { MarksTable } from "./MarksTable";
 import type { SlotMark } from "./marks";
 import classes from "./Slots.module.css";
 import { SlotsPlot } from "./SlotsPlot";
-import { addressOfWindow, boundsOf, PRESETS, panned, paused, type TimeWindow, windowOf, zoomed } from "./window";
+import {
+  addressOfWindow,
+  boundsOf,
+  PRESETS,
+  panned,
+  paused,
+  refreshMs,
+  type TimeWindow,
+  windowOf,
+  zoomed,
+} from "./window";
 
 const words = text.slots;
 const KINDS = ["job", "endpoint", "search", "queue", "group", "user"] as const;
 type By = (typeof KINDS)[number];
 const MARKS = 300;
-/** After a change the chart is asked for once more, when so many milliseconds have passed since the last time. */
-const AT_MOST_EVERY_MS = 1000;
+const BUCKETS = 1200;
 
 /** Slots over time by who has them: live, or any part of what was recorded; its settings stand in the address. */
 export function SlotsPanel() {
@@ -92,7 +101,7 @@ function captionOf(chart: SlotChart): string {
 /** The chart of a window, asked for again when slots change, and the present by the server's clock. */
 function useSlots(by: By, window: TimeWindow) {
   const query = window.live ? { from: -window.length } : { from: window.from, until: window.until };
-  const asked = { params: { query: { by, ...query, max_buckets: 1200 } } };
+  const asked = { params: { query: { by, ...query, max_buckets: BUCKETS } } };
   const askedMarks = { params: { query: { ...query, limit: MARKS } } };
   const chart = useGet("/v1/slots/chart", asked, { keepPrevious: true });
   const marks = useGet("/v1/slots/marks", askedMarks, { keepPrevious: true });
@@ -101,11 +110,13 @@ function useSlots(by: By, window: TimeWindow) {
   const due = useRef<number | null>(null);
   const keys = useRef<readonly (readonly unknown[])[]>([]);
   keys.current = window.live ? [keyOf("/v1/slots/chart", asked), keyOf("/v1/slots/marks", askedMarks)] : [];
+  const delay = useRef(0);
+  delay.current = window.live ? refreshMs(window.length, BUCKETS) : 0;
   const refresh = useCallback(() => {
     due.current ??= globalThis.setTimeout(() => {
       due.current = null;
       for (const queryKey of keys.current) void cache.invalidateQueries({ queryKey });
-    }, AT_MOST_EVERY_MS) as unknown as number;
+    }, delay.current) as unknown as number;
   }, []);
   useEvents((events) => {
     if (events.some((event) => MATTERS.has(event.kind))) refresh();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { addressOfWindow, boundsOf, panned, paused, windowOf, zoomed } from "./window";
+import { addressOfWindow, boundsOf, panned, paused, refreshMs, windowOf, zoomed } from "./window";
 
 const NOW = 1_790_000_000;
 
@@ -36,4 +36,8 @@ test("to zoom keeps the middle, and live what is live", () => {
 test("a paused window stays where it is", () => {
   const window = paused({ live: true, length: 60 }, NOW);
   expect(boundsOf(window, NOW + 500)).toEqual([NOW - 60, NOW]);
+});
+
+test("a longer window is asked for again less often", () => {
+  expect([900, 3600, 604_800].map((length) => refreshMs(length, 1200))).toEqual([1000, 1500, 5000]);
 });
