@@ -2,7 +2,6 @@
  * A table of any length: only the rows that are seen are drawn, and the server is asked for them alone. Rows have one
  * height. Sorting, filtering and paging are the server's; what one sees and chose stands in the address of the page.
  */
-import { Checkbox } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from "@tabler/icons-react";
 import {
@@ -224,8 +223,9 @@ function EveryLine<T>({ model, index, href, chosen, isFree, onChoose }: LineProp
       {onChoose && (
         <td>
           {isFree && (
-            <Checkbox
-              size="xs"
+            <input
+              type="checkbox"
+              className={classes.check}
               aria-label={text.table.select(id)}
               checked={chosen ?? false}
               onChange={(event) => onChoose(id, event.currentTarget.checked)}
@@ -307,11 +307,14 @@ function SelectAll({ known, selection }: SelectAllProps) {
   if (known.length === 0) return null;
   const chosen = known.filter((id) => selection.ids.has(id)).length;
   return (
-    <Checkbox
-      size="xs"
+    <input
+      type="checkbox"
+      className={classes.check}
+      ref={(box) => {
+        if (box !== null) box.indeterminate = chosen > 0 && chosen < known.length;
+      }}
       aria-label={text.table.selectAll}
-      checked={known.length > 0 && chosen === known.length}
-      indeterminate={chosen > 0 && chosen < known.length}
+      checked={chosen === known.length}
       onChange={(event) =>
         selection.change(event.currentTarget.checked ? new Set([...selection.ids, ...known]) : new Set())
       }
