@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from pliant.api.faults import problems_of
 from pliant.core.errors import InvalidInput
-from pliant.core.link import FromTask, Stored, ToTask
+from pliant.core.link import MAX_NUMBER, FromTask, Stored, ToTask
 
 LINK_PATH: Final = "/v1/link"
 """Where the server accepts links; `?task=TASK_ID`, proof of the job's token in the Authorization header."""
@@ -21,7 +21,7 @@ MAX_FRAME_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Numbered:
-    number: Annotated[int, Field(ge=0, strict=True)] = 0
+    number: Annotated[int, Field(ge=0, le=MAX_NUMBER, strict=True)] = 0
 
 
 _CONFIG: Final = ConfigDict(ser_json_inf_nan="constants")

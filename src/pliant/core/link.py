@@ -6,13 +6,18 @@ keeps a message until the server has stored it, and sends it again on the next c
 which tasks of an older server still speak.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from pliant.core.job import Claim, Progress, TaskId
 from pliant.core.job_params import ParamValue
 from pliant.core.tensor_histogram import TensorHistogram
+
+MAX_NUMBER: Final = 2**31 - 1
+"""Of a step, an epoch, a message: what a database keeps."""
+MAX_SERIES_NAME: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +111,16 @@ class Point:
     epoch: int
     at: float
     value: float
+
+    def makes_sense(self) -> bool:
+        """Tell whether it can be kept: a task may say anything, and a database does not take every number or text."""
+        return (
+            0 < len(self.name) <= MAX_SERIES_NAME
+            and "\0" not in self.name
+            and 0 <= self.step <= MAX_NUMBER
+            and 0 <= self.epoch <= MAX_NUMBER
+            and math.isfinite(self.at)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """What tasks say to be told to people: a second time, because the server died before it said so; and much."""
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -8,7 +9,7 @@ from tests.control.conftest import World
 
 from pliant.core.errors import Unavailable
 from pliant.core.event import EventKind
-from pliant.core.job import TaskId
+from pliant.core.job import Progress, TaskId
 from pliant.core.lifecycle import JobState
 from pliant.core.link import (
     EpochFinished,
@@ -18,6 +19,8 @@ from pliant.core.link import (
     Histograms,
     Note,
     Params,
+    Point,
+    Report,
     Saved,
     SaveFailed,
     ToTask,
@@ -157,6 +160,26 @@ def test_histograms_that_make_sense_are_kept_once(world: World) -> None:
         world.settle(0.1)
     assert world.store.histograms(job_id, "weights/fc1") == (good,)
     assert [one.name for one in world.store.histogram_series(job_id)] == ["weights/fc1"]
+
+
+def test_points_that_no_database_takes_are_dropped(world: World) -> None:
+    job_id = world.submit()
+    world.settle(3)
+    task_id = world.members(job_id)[0]
+    good = Point(name="loss", step=7, epoch=1, at=5.0, value=math.nan)
+    strange = (
+        replace(good, step=2**70),
+        replace(good, step=-1),
+        replace(good, epoch=2**31),
+        replace(good, name="x" * 501),
+        replace(good, name="a\0b"),
+        replace(good, name=""),
+        replace(good, at=math.inf),
+    )
+    progress = Progress(epoch=1, num_epochs=2, step=7, num_steps=20, samples=64, samples_per_s=1.0)
+    world.say(task_id, Report(generation=1, progress=progress, points=(*strange, good)))
+    world.settle(0.1)
+    assert [(point.name, point.step) for point in world.store.metrics(job_id)] == [("loss", 7)]
 
 
 @pytest.mark.parametrize("is_end", [True, False], ids=["stopped", "paused"])

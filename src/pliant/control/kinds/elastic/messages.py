@@ -225,6 +225,7 @@ def _note_progress(draft: Draft, live: ElasticJob, report: Report) -> None:
         *(
             Metric(job_id=live.id, name=point.name, step=point.step, epoch=point.epoch, at=point.at, value=point.value)
             for point in report.points
+            if point.makes_sense()
         )
     )
 
