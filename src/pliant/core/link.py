@@ -9,7 +9,9 @@ which tasks of an older server still speak.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
+
+from annotated_types import Ge, Le
 
 from pliant.core.job import Claim, Progress, TaskId
 from pliant.core.job_params import ParamValue
@@ -18,6 +20,7 @@ from pliant.core.tensor_histogram import TensorHistogram
 MAX_NUMBER: Final = 2**31 - 1
 """Of a step, an epoch, a message: what a database keeps."""
 MAX_SERIES_NAME: Final = 500
+Number = Annotated[int, Ge(0), Le(MAX_NUMBER)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +28,10 @@ class Hello:
     """First message of every connection: who I am and where I stand."""
 
     task_id: TaskId
-    pid: int
-    generation: int | None = None
+    pid: Number
+    generation: Number | None = None
     """The one I train in, or trained in last; None if I never joined one."""
-    step: int | None = None
+    step: Number | None = None
     """Optimizer steps that my state has committed; None if I hold no state yet."""
     lost: bool = False
     """I do not train in `generation` any more, or never did: I wait for a generation that I know of to connect."""
@@ -58,13 +61,13 @@ class Ready:
 class Switched:
     """I have entered this generation and hold its state."""
 
-    generation: int
-    step: int
+    generation: Number
+    step: Number
     """Optimizer steps committed at the switch."""
-    size: int
+    size: Number
     pause_s: float
     """Seconds that training stood still in this task."""
-    redone_steps: int
+    redone_steps: Annotated[int, Ge(0), Le(1)]
     """1 if a step that was begun before a loss has to be computed again, else 0."""
     leader: bool
     """I am rank 0."""
