@@ -15,9 +15,9 @@ from annotated_types import Ge, Le
 
 from pliant.core.job import Claim, Progress, TaskId
 from pliant.core.job_params import ParamValue
-from pliant.core.tensor_histogram import TensorHistogram
+from pliant.core.tensor_histogram import MAX_STEP, TensorHistogram
 
-MAX_NUMBER: Final = 2**31 - 1
+MAX_NUMBER: Final = MAX_STEP
 """Of a step, an epoch, a message: what a database keeps."""
 MAX_SERIES_NAME: Final = 500
 Number = Annotated[int, Ge(0), Le(MAX_NUMBER)]
@@ -78,8 +78,8 @@ class Switched:
 class Lost:
     """This generation failed for me: it did not connect, or a collective of it failed."""
 
-    generation: int
-    step: int
+    generation: Number
+    step: Number
     error: str
     trained: int | None = None
     """The generation that I trained in last, if I stand still now; None if I train on, or never trained."""
@@ -98,8 +98,8 @@ class Leaving:
 class Left:
     """I left at a step boundary and am about to exit; I had committed `step` optimizer steps."""
 
-    generation: int
-    step: int
+    generation: Number
+    step: Number
     saved: bool
     """I wrote a checkpoint of that state. Only the leader does, when all tasks leave."""
     kind: Literal["left"] = "left"
@@ -130,7 +130,7 @@ class Point:
 class Report:
     """From the leader, a few times a second at most: how far the training is, and new points of its series."""
 
-    generation: int
+    generation: Number
     progress: Progress
     points: tuple[Point, ...] = ()
     kind: Literal["report"] = "report"
@@ -156,9 +156,9 @@ class Params:
 class EpochFinished:
     """From the leader: every sample of an epoch was used."""
 
-    epoch: int
+    epoch: Number
     """Counted from 0."""
-    step: int
+    step: Number
     samples: int
     """Samples that the committed steps of this epoch used."""
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -170,8 +170,8 @@ class Saved:
     """From the leader: a checkpoint or the final model is on disk, whole."""
 
     what: Literal["checkpoint", "model"]
-    step: int
-    epoch: int
+    step: Number
+    epoch: Number
     path: str
     """Relative to the job's result folder."""
     num_bytes: int
@@ -183,7 +183,7 @@ class Saved:
 class SaveFailed:
     """From the leader: a checkpoint could not be written; the one before it is untouched and training goes on."""
 
-    step: int
+    step: Number
     error: str
     kind: Literal["save_failed"] = "save_failed"
 
@@ -200,7 +200,7 @@ class Claimed:
     """What the results depend on besides script and data: versions, device, threads, flags."""
     reason: str = ""
     """Why the claim is weaker than what was asked for."""
-    step: int = 0
+    step: Number = 0
     """Optimizer steps that were committed when it became so."""
     kind: Literal["claimed"] = "claimed"
 
@@ -209,7 +209,7 @@ class Claimed:
 class Finished:
     """All epochs are trained and the model is saved; sent by every member, first of all by the leader."""
 
-    step: int
+    step: Number
     digest: str = ""
     """SHA-256 of the final state, in hex; empty if it was not computed."""
     progress: Progress | None = None
@@ -225,7 +225,7 @@ class Failed:
     """The last line: type and message."""
     traceback: str
     """The user's frames first."""
-    step: int | None = None
+    step: Number | None = None
     """Optimizer steps that the task had committed; None if it never held a state."""
     kind: Literal["failed"] = "failed"
 
@@ -255,7 +255,7 @@ class Stacks:
 class Pulse:
     """I live: sent when nothing else was sent for a quarter of the lease. The server stores nothing of it."""
 
-    step: int | None = None
+    step: Number | None = None
     """Optimizer steps that my state has committed; None if I hold no state yet."""
     kind: Literal["pulse"] = "pulse"
 
@@ -290,7 +290,7 @@ class Form:
     the present generation saves a checkpoint first.
     """
 
-    generation: int
+    generation: Number
     members: tuple[TaskId, ...]
     """In rank order, those who hold state first."""
     host: str
@@ -306,7 +306,7 @@ class Form:
 class Abandon:
     """This generation is over: stop waiting in it, drop what it computed, enter the next one that is announced."""
 
-    generation: int
+    generation: Number
     reason: str
     kind: Literal["abandon"] = "abandon"
 
