@@ -5,16 +5,24 @@ test it happens in: an error in the browser's console (a violation of the page's
 that says the server has failed.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Response,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 from tests.browser.furnished import Furniture, furnish
 from tests.catalog.environments.wheels import offline, tiny_wheel
 from tests.e2e.conftest import _open_folder  # noqa: F401 (for every test here, too)
@@ -38,12 +46,71 @@ WCAG: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
 _CONTRAST: Final = "color-contrast"
 _BUNDLE: Final = ROOT / "src/pliant/server/console/bundle/index.html"
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+_RUNNING: Final = pytest.StashKey[tuple[Browser, ExitStack]]()
+_SERVERS: Final = ("furnished_pool", "server", "_console_pool")
+"""The fixtures that start one; the dearest first."""
 _OPTIONS: Final = ("--disable-dev-shm-usage", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+
+UNTIL: Final = """async (holds, what) => {
+  for (const since = performance.now(); !holds(); await new Promise(done => setTimeout(done, 15)))
+    if (performance.now() - since > 60000) throw new Error(`${location}: ${what}`);
+}"""
+"""Waits in the page until something holds."""
+GO: Final = f"""async ([elsewhere, path]) => {{
+  const until = {UNTIL};
+  const go = to => {{
+    history.pushState({{}}, '', to);
+    dispatchEvent(new PopStateEvent('popstate', {{state: history.state}}));
+  }};
+  const heading = () => document.querySelector('h1')?.textContent ?? '';
+  go(elsewhere);
+  await until(() => heading() === 'There is nothing here', 'the page before is left');
+  go(path);
+  await until(() => heading() && heading() !== 'There is nothing here', 'its heading');
+  await until(() => !document.querySelector('[aria-busy=true]'), 'all that is on its way');
+}}"""
+"""Goes from one page of the console to another one without loading the console anew; waits until all of it is there."""
+
+_FIND: Final = """async ([within, options]) => (await axe.run(within, options)).violations.flatMap(
+  ({id, nodes}) => nodes.map(({target, failureSummary}) => `${id}: ${target} ${failureSummary ?? ''}`)
+)"""
+"""Returns what axe finds, and leaves what was right in the browser: that is long."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests of one server follow each other: a worker that takes some of them from another starts fewer."""
+    places = [place for place, item in enumerate(items) if item.path.parent == Path(__file__).parent]
+    for place, item in zip(places, sorted((items[place] for place in places), key=_server_of), strict=True):
+        items[place] = item
+
+
+def _server_of(item: pytest.Item) -> int:
+    fixtures = getattr(item, "fixturenames", ())
+    return next((number for number, name in enumerate(_SERVERS) if name in fixtures), len(_SERVERS))
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """Chromium, started once for a file of tests; the next file may need another event loop in this thread."""
+def chromium(request: pytest.FixtureRequest) -> Browser:
+    """Chromium, started once for the files of this folder that follow each other."""
+    stash = request.config.stash
+    if _RUNNING not in stash:
+        with ExitStack() as stack:
+            stash[_RUNNING] = stack.enter_context(_launched()), stack.pop_all()
+    return stash[_RUNNING][0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End Chromium before a test of another folder: that may need another event loop in this thread."""
+    stash = item.config.stash
+    if _RUNNING in stash and (nextitem is None or nextitem.path.parent != item.path.parent):
+        _, stack = stash[_RUNNING]
+        del stash[_RUNNING]
+        stack.close()
+
+
+@contextmanager
+def _launched() -> Iterator[Browser]:
     program = os.environ.get("PLIANT_TEST_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
     if program is None:
         _do_without("no Chromium is here; on Debian: sudo apt-get install chromium")
@@ -119,7 +186,7 @@ class Visitor:
     """Somebody who looks at the console, and what their browser complains of."""
 
     def __init__(self, browser: Browser, url: str, *, size: tuple[int, int] = WIDE, scheme: str = "light") -> None:
-        self.url = url
+        self.url, self.scheme = url, scheme
         self.complaints: list[str] = []
         options: dict[str, Any] = {"viewport": {"width": size[0], "height": size[1]}, "color_scheme": scheme}
         self.context: BrowserContext = browser.new_context(locale="en-GB", **options)
@@ -152,6 +219,13 @@ class Visitor:
         self.settle()
         return self.page
 
+    def go(self, path: str) -> Page:
+        """Go to a page as a link of the console does; what is open is left first, so that nothing of it stays."""
+        if not self.page.url.startswith(self.url):
+            return self.goto(path)
+        self.page.evaluate(GO, [f"{self.url}/nowhere", f"{self.url}{path}"])
+        return self.page
+
     def settle(self) -> None:
         """Wait until the page shows its heading, and nothing on it is on its way any more."""
         self.page.locator("h1").first.wait_for(state="attached")
@@ -173,12 +247,8 @@ class Visitor:
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate((ROOT / "web/node_modules/axe-core/axe.min.js").read_text())
         rules = {"runOnly": WCAG if others else [_CONTRAST], "rules": {_CONTRAST: {"enabled": colours}}}
-        found = self.page.evaluate(f"axe.run({within!r}, {json.dumps(rules | {'resultTypes': ['violations']})})")
-        return [
-            f"{violation['id']}: {node['target']} {node.get('failureSummary', '')}"
-            for violation in found["violations"]
-            for node in violation["nodes"]
-        ]
+        found: list[str] = self.page.evaluate(_FIND, [within, rules | {"resultTypes": ["violations"]}])
+        return found
 
     def num_sideways(self) -> int:
         """Return by how many pixels the page is wider than its window."""
@@ -188,8 +258,11 @@ class Visitor:
 
     def resize(self, size: tuple[int, int], scheme: str) -> None:
         """Let the page that is open have another size or scheme, and wait until it is laid out."""
-        self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        self.page.set_viewport_size({"width": size[0], "height": size[1]})
+        if self.page.viewport_size != (viewport := ViewportSize(width=size[0], height=size[1])):
+            self.page.set_viewport_size(viewport)
+        if self.scheme != scheme:
+            self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            self.scheme = scheme
         if self.page.url.startswith(self.url):
             self.page.locator(f"html[data-mantine-color-scheme={scheme}]").wait_for(state="attached")
         self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -200,24 +273,19 @@ class Visitor:
         Returns what is wrong: violations of WCAG 2.2 AA that axe finds, and how much it scrolls sideways.
         """
         found: list[str] = []
-        self.stand_still()
-        for scheme, sizes in (("dark", (WIDE, NARROW)), ("light", (WIDE, NARROW, REFLOW))):
-            self.resize(WIDE, scheme)
-            self.goto(path)  # anew: rows out of sight keep the colours that they had
-            for size in sizes:
-                self.resize(size, scheme)
-                self.settle()
-                where = f"{path} {size[0]} {scheme}"
-                if size != REFLOW:
-                    self.picture(f"{name}-{size[0]}-{scheme}")
-                if size == WIDE or (size, scheme) == (
-                    NARROW,
-                    "light",
-                ):  # of the scheme are colours, of the width the rest
-                    wrong = self.violations(colours=size == WIDE, others=scheme == "light")
-                    found += [f"{where}: {violation}" for violation in wrong]
-                if (sideways := self.num_sideways()) > 0:
-                    found.append(f"{where}: {sideways} pixels wider than the window")
+        self.stand_still().resize(WIDE, "light")
+        self.go(path)
+        for size, scheme in ((WIDE, "light"), (WIDE, "dark"), (NARROW, "dark"), (NARROW, "light"), (REFLOW, "light")):
+            self.resize(size, scheme)
+            self.settle()
+            where = f"{path} {size[0]} {scheme}"
+            if size != REFLOW:
+                self.picture(f"{name}-{size[0]}-{scheme}")
+            if size == WIDE or (size, scheme) == (NARROW, "light"):  # of the scheme are colours, of the width the rest
+                wrong = self.violations(colours=size == WIDE, others=scheme == "light")
+                found += [f"{where}: {violation}" for violation in wrong]
+            if (sideways := self.num_sideways()) > 0:
+                found.append(f"{where}: {sideways} pixels wider than the window")
         if self.page.get_by_text("This page has failed").count():
             found.append(f"{path} has failed: {self.complaints}")
         return found

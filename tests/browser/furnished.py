@@ -175,7 +175,7 @@ def _train(client: Client) -> None:
 
 def _submit(pool: Pool, folder: Path) -> tuple[str, str, str]:
     pace = folder / "pace"
-    pace.write_text("0.3")
+    pace.write_text("0.5")
     script = HERE / "paced.py"
     done = pool.submit(script, "--max", "2", "--name", "resnet", "--tag", "team=vision", args=("--epochs", "2"))
     endless = ("--pace", str(pace), "--epochs", "500")

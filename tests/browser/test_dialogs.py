@@ -39,7 +39,7 @@ def test_dialogs_keep_the_focus_and_give_it_back(visit_furnished: Any, furniture
     visitor = visit_furnished("a-admin").stand_still()
     found = []
     for path, names in dialogs(furniture):
-        page = visitor.goto(path)
+        page = visitor.go(path)
         for name in names:
             opener = page.get_by_role("main").get_by_role("button", name=name, exact=True).first
             opener.focus()
@@ -55,7 +55,7 @@ def wrong_with(visitor: Visitor, dialog: Locator, where: str) -> list[str]:
     expect(dialog, where).to_be_visible()
     page.locator("[role=dialog] :focus").wait_for()
     found = []
-    for scheme in ("dark", "light"):
+    for scheme in sorted(("dark", "light"), key=lambda scheme: scheme != visitor.scheme):
         visitor.resize(WIDE, scheme)
         found += [
             f"{where} {scheme}: {wrong}" for wrong in visitor.violations("[role=dialog]", others=scheme == "light")
@@ -78,7 +78,7 @@ def test_menus_open_and_close_by_keys(visit_furnished: Any, furniture: Furniture
         (f"/endpoints/{furniture.endpoint}", "More actions"),
         (f"/searches/{furniture.search}", "More"),
     ):
-        page = visitor.goto(path)
+        page = visitor.go(path)
         opener = page.get_by_role("button", name=name)
         opener.focus()
         page.keyboard.press("Enter")

@@ -72,9 +72,9 @@ def test_from_log_on_to_a_job_and_its_end_by_keys_alone(visit: Any, pool: Pool, 
 def test_who_wants_no_motion_sees_none(visit_furnished: Any, furniture: Furniture) -> None:
     visitor = visit_furnished("a-admin").stand_still()
     for path in ("/", "/submit", f"/jobs/{furniture.running}", f"/endpoints/{furniture.endpoint}", "/machines"):
-        page = visitor.goto(path)
+        page = visitor.go(path)
         assert page.evaluate(LONGEST_MS) <= 1, path
-    page = visitor.goto("/queues")
+    page = visitor.go("/queues")
     page.get_by_role("button", name="New queue").click()
     expect(page.get_by_role("dialog")).to_be_visible()
     assert page.evaluate(LONGEST_MS) <= 1

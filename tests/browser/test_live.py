@@ -49,10 +49,10 @@ def test_what_strangers_write_is_text(visit: Any, pool: Pool, tmp_path: Path) ->
     pool.until(lambda: pool.json("show", job)["job"]["state"] == "completed", "it ends", 60)
     visitor = visit("a-admin")
     for path in ("/", "/jobs", f"/jobs/{job}/overview", f"/jobs/{job}/config", f"/jobs/{job}/results"):
-        page = visitor.goto(path)
+        page = visitor.go(path)
         expect(page.get_by_text(re.compile(re.escape(NAME))).first).to_be_attached()
         assert page.evaluate("window.stolen") is None, path
-    page = visitor.goto(f"/jobs/{job}/logs")
+    page = visitor.go(f"/jobs/{job}/logs")
     expect(page.get_by_text("<script>window.stolen = 1</script>").first).to_be_attached()
     expect(page.get_by_role("link", name="link", exact=True)).to_have_count(0)
     expect(page.get_by_text("red", exact=True).first).to_be_attached()

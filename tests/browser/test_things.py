@@ -18,31 +18,32 @@ def test_pages_of_things_are_whole_with_what_they_show(visit_furnished: Any, fur
 
 
 def test_they_show_what_is_there(visit_furnished: Any, furniture: Furniture) -> None:
-    visitor = visit_furnished("a-admin")
-    page = visitor.goto(f"/endpoints/{furniture.endpoint}/versions")
+    visitor = visit_furnished("a-admin").stand_still()
+    page = visitor.go(f"/endpoints/{furniture.endpoint}/versions")
     expect(page.get_by_role("main")).to_contain_text("90\u202f%")
-    page = visitor.goto(f"/endpoints/{furniture.endpoint}/logs")
+    page = visitor.go(f"/endpoints/{furniture.endpoint}/logs")
     expect(page.get_by_role("main")).to_contain_text("loaded version")
-    page = visitor.goto(f"/searches/{furniture.search}/trials")
+    page = visitor.go(f"/searches/{furniture.search}/trials")
     expect(page.get_by_role("table").get_by_text("Completed")).to_have_count(6)
-    page = visitor.goto(f"/datasets/{furniture.pictures}/preview")
+    page = visitor.go(f"/datasets/{furniture.pictures}/preview")
     expect(page.get_by_role("img").first).to_be_visible()
-    page = visitor.goto(f"/datasets/{furniture.rows}/preview")
+    page = visitor.go(f"/datasets/{furniture.rows}/preview")
     expect(page.get_by_role("cell", name="word--10--5").first).to_be_visible()
-    page = visitor.goto(f"/environments/{furniture.failed}")
+    page = visitor.go(f"/environments/{furniture.failed}")
     expect(page.get_by_role("status").filter(has_text="it could not be built")).to_be_visible()
-    page = visitor.goto(f"/jobs/{furniture.running}/config?diff={furniture.done}")
+    page = visitor.go(f"/jobs/{furniture.running}/config?diff={furniture.done}")
     expect(page.get_by_role("table").get_by_text(LONG)).to_be_visible()
 
 
-@pytest.mark.parametrize("kind", ["JSON", "Picture"])
-def test_an_endpoint_is_asked(visit_furnished: Any, furniture: Furniture, tmp_path: Any, kind: str) -> None:
+def test_an_endpoint_is_asked(visit_furnished: Any, furniture: Furniture, tmp_path: Any) -> None:
     """A picture becomes the numbers that the model takes: of a white one the mean is 1."""
-    page = visit_furnished("a-admin").goto(f"/endpoints/{furniture.endpoint}/test?with={kind.lower()}")
-    if kind == "Picture":
-        white = tmp_path / "white.png"
-        Image.new("RGB", (20, 20), (255, 255, 255)).save(white)
-        page.get_by_label("Choose a picture").set_input_files(white)
-    page.get_by_role("button", name="Ask", exact=True).click()
-    expect(page.get_by_role("main")).to_contain_text("scores")
-    expect(page.get_by_role("main").locator("[aria-live]")).to_contain_text("0.25")
+    visitor = visit_furnished("a-admin").stand_still()
+    white = tmp_path / "white.png"
+    Image.new("RGB", (20, 20), (255, 255, 255)).save(white)
+    for kind in ("json", "picture"):
+        page = visitor.go(f"/endpoints/{furniture.endpoint}/test?with={kind}")
+        if kind == "picture":
+            page.get_by_label("Choose a picture").set_input_files(white)
+        page.get_by_role("button", name="Ask", exact=True).click()
+        expect(page.get_by_role("main")).to_contain_text("scores")
+        expect(page.get_by_role("main").locator("[aria-live]")).to_contain_text("0.25")
