@@ -200,6 +200,22 @@ def test_users_are_made_listed_changed_and_removed(server: Served) -> None:
     assert "argon2" not in http.get("/users").text
 
 
+def test_a_change_of_a_user_is_of_what_people_have_set_whatever_that_user_does_meanwhile(server: Served) -> None:
+    server.add_user("ada")
+    shown = server.http.get("/users/ada").headers["etag"]
+    assert log_on(server, "ada", "wrong password").status_code == 401
+    with session_of(server, "ada") as ada:
+        server.clock.advance(DAY_S / 4)
+        assert ada.put("/me/views", json={"views": []}).status_code == 200
+        token = ada.post("/tokens", json={"label": "ci"}).json()["token"]
+        with server.client(bearer(token)) as program:
+            assert program.get("/me").status_code == 200
+        assert ada.post("/logoff").status_code == 204
+    assert server.http.get("/users/ada").headers["etag"] == shown
+    changed = server.http.patch("/users/ada", json={"role": "viewer"}, headers={"If-Match": shown})
+    assert (changed.status_code, changed.json()["role"]) == (200, "viewer")
+
+
 @pytest.mark.parametrize(
     ("body", "fields"),
     [

@@ -115,15 +115,19 @@ class Point:
     at: float
     value: float
 
-    def makes_sense(self) -> bool:
-        """Tell whether it can be kept: a task may say anything, and a database does not take every number or text."""
-        return (
-            0 < len(self.name) <= MAX_SERIES_NAME
-            and "\0" not in self.name
-            and 0 <= self.step <= MAX_NUMBER
-            and 0 <= self.epoch <= MAX_NUMBER
-            and math.isfinite(self.at)
-        )
+    @property
+    def fault(self) -> str:
+        """Why it cannot be kept, in words that follow its series; empty if it can.
+
+        A task may say anything, and a database does not take every number or text.
+        """
+        if not 0 < len(self.name) <= MAX_SERIES_NAME:
+            return f"its name has {len(self.name)} characters; give it 1 to {MAX_SERIES_NAME}"
+        if "\0" in self.name:
+            return "its name has a character NUL; give it another one"
+        if not (0 <= self.step <= MAX_NUMBER and 0 <= self.epoch <= MAX_NUMBER and math.isfinite(self.at)):
+            return f"its step, its epoch or its time makes no sense; steps and epochs are from 0 to {MAX_NUMBER}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

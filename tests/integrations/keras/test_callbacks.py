@@ -86,7 +86,7 @@ class Batches(keras.callbacks.Callback):
     [
         (
             lambda: keras.callbacks.TensorBoard("x"),
-            "TensorBoard cannot be used: give the job a tracker",
+            "TensorBoard cannot be used: give the job a tracker.*histograms: `pliant submit --histograms-every`",
         ),
         (lambda: keras.callbacks.CSVLogger("x"), "CSVLogger cannot be used: series are kept with the job"),
         (lambda: keras.callbacks.BackupAndRestore("x"), "BackupAndRestore cannot be used: checkpoints are Pliant's"),

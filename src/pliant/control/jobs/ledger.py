@@ -30,6 +30,7 @@ from pliant.control.jobs.waiting import follow
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import InternalError
 from pliant.core.job import JobId, Metric
+from pliant.core.plan import NodeView
 from pliant.core.ports import Clock, Cluster, Links, Store, TaskExit
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ class Ledger:
         """Something changed that the scheduler sees."""
         self.draining = False
         """The server goes down: no job is taken, and no task started, any more."""
+        self.nodes: Callable[[], tuple[NodeView, ...]] = lambda: cluster.observe().nodes
+        """Returns the hosts, as decisions see them; who knows what is out of use leaves that out."""
         self._store = store
         self._cluster = cluster
         self._links = links
@@ -90,7 +93,7 @@ class Ledger:
             settings=self._settings,
             next_id=self._store.next_id,
             free_address=self._cluster.free_address,
-            nodes=lambda: self._cluster.observe().nodes,
+            nodes=self.nodes,
         )
 
     def commit(self, draft: Draft) -> None:

@@ -80,14 +80,16 @@ class OutOfUse:
 
     def usable(self, nodes: Sequence[NodeView], but: Collection[Slot] = ()) -> tuple[NodeView, ...]:
         """Return these hosts with the slots that count: those that are not excluded, and those named."""
-        gone = self.excluded(nodes) - set(but)
-        return tuple(
-            replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in gone)) for node in nodes
-        )
+        return _without(nodes, self.excluded(nodes) - set(but))
 
     def usable_now(self) -> tuple[NodeView, ...]:
         """Return the hosts that there are now with the slots that count."""
         return self.usable(self._nodes())
+
+    def open_now(self) -> tuple[NodeView, ...]:
+        """Return the hosts that there are now with the slots on which tasks are started."""
+        nodes = self._nodes()
+        return _without(nodes, self.closed(nodes))
 
     def words(self, nodes: Iterable[NodeView]) -> Mapping[NodeId, str]:
         """Return what is excluded of each of these hosts, in words; of most nothing."""
@@ -199,8 +201,16 @@ class OutOfUse:
 
 
 def out_of_use_of(store: Store, cluster: Cluster, clock: Clock, ledger: Ledger) -> OutOfUse:
-    """Return that of a control room; nothing is loaded yet."""
-    return OutOfUse(registry=store.registry, ledger=ledger, nodes=lambda: cluster.observe().nodes, now=clock.now)
+    """Return that of a control room; nothing is loaded yet. Decisions do not see slots that are out of use."""
+    out_of_use = OutOfUse(registry=store.registry, ledger=ledger, nodes=lambda: cluster.observe().nodes, now=clock.now)
+    ledger.nodes = out_of_use.open_now
+    return out_of_use
+
+
+def _without(nodes: Iterable[NodeView], gone: Collection[Slot]) -> tuple[NodeView, ...]:
+    return tuple(
+        replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in gone)) for node in nodes
+    )
 
 
 def _what(machine: str, slots: Sequence[int | None] | None) -> str:

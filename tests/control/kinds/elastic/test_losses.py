@@ -170,6 +170,24 @@ def test_a_job_that_dies_wherever_it_runs_fails_after_another_host_was_tried(two
     assert world.job(job_id).reason.startswith("step 7 kills whoever computes it: 4 times in a row")
 
 
+@pytest.mark.parametrize("drained", [False, True], ids=["excluded", "drained"])
+def test_a_host_is_not_avoided_for_one_that_is_out_of_use(two_nodes: World, drained: bool) -> None:
+    world = two_nodes
+    world.cluster.add_node(NodeView(id=BAD, slots=(0, 1)))
+    out_of_use = world.control.inquiries.machines.out_of_use
+    if drained:
+        out_of_use.drain(GOOD, "ada")
+    else:
+        out_of_use.exclude(GOOD, (0, 1), "ECC errors", "ada")
+    job_id = world.submit()
+    for _ in range(3):
+        assert nodes_of(world, job_id) == [BAD]
+        lose(world, newest(world, job_id), step=7, settle_s=30.0)
+
+    assert world.job(job_id).reason.startswith("step 7 kills whoever computes it: 3 times in a row")
+    assert world.said(EventKind.WARNING) == []
+
+
 def test_a_training_that_nobody_can_join_goes_on_with_those_it_has(world: World) -> None:
     job_id = world.submit(max_tasks=2)
     world.settle(3)

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 from tests.control.conftest import World
@@ -180,6 +181,42 @@ def test_points_that_no_database_takes_are_dropped(world: World) -> None:
     world.say(task_id, Report(generation=1, progress=progress, points=(*strange, good)))
     world.settle(0.1)
     assert [(point.name, point.step) for point in world.store.metrics(job_id)] == [("loss", 7)]
+
+
+def test_points_that_cannot_be_kept_are_told_of_once(world: World) -> None:
+    job_id = world.submit()
+    world.settle(3)
+    progress = Progress(epoch=1, num_epochs=2, step=7, num_steps=20, samples=64, samples_per_s=1.0)
+    point = Point(name="loss", step=7, epoch=1, at=5.0, value=1.0)
+    for name in ("grad\n" + "x" * 600, "y" * 501, "grad\n" + "x" * 600):
+        points = (point, replace(point, name=name), replace(point, name=name, step=8))
+        world.say(world.members(job_id)[0], Report(generation=1, progress=progress, points=points))
+        world.settle(0.1)
+    (said,) = world.store.events(EventFilter(kinds=(EventKind.WARNING,)))
+    assert (said.job_id, said.message) == (
+        job_id,
+        f"job-1 (digits): points of the series 'grad\\n{'x' * 55}' are not kept: its name has 605 characters; "
+        "give it 1 to 500",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"name": "x" * 500}, ""),
+        ({"name": "x" * 501}, "its name has 501 characters"),
+        ({"name": ""}, "its name has 0 characters"),
+        ({"name": "a\0b"}, "its name has a character NUL"),
+        ({"step": 2**70}, "its step, its epoch or its time"),
+        ({"step": -1}, "its step, its epoch or its time"),
+        ({"epoch": 2**31}, "its step, its epoch or its time"),
+        ({"at": math.inf}, "its step, its epoch or its time"),
+    ],
+)
+def test_a_point_says_why_it_cannot_be_kept(changes: dict[str, Any], fault: str) -> None:
+    found = replace(Point(name="loss", step=7, epoch=1, at=5.0, value=math.nan), **changes).fault
+    assert found.startswith(fault)
+    assert bool(found) == bool(fault)
 
 
 @pytest.mark.parametrize("is_end", [True, False], ids=["stopped", "paused"])

@@ -32,6 +32,12 @@ def test_every_task_would_log(tmp_path: Path, text: str, what: str) -> None:
     assert not notes(tmp_path, text + "if run.leads:\n    pass\n")
 
 
+def test_a_script_that_writes_histograms_is_told_how_they_become_the_jobs(tmp_path: Path) -> None:
+    assert notes(tmp_path, WRITER)[0].endswith("report with run.log(name=value)")
+    (note,) = notes(tmp_path, WRITER + "SummaryWriter().add_histogram('fc1', values, 7)\n")
+    assert note.endswith("report with run.log(name=value) and run.log_histogram(name, values)")
+
+
 def test_what_a_script_logs_to_w_and_b_is_off_unless_it_is_left_to_it(tmp_path: Path) -> None:
     (note,) = notes(tmp_path, PLIANT + "import wandb\n", num_tasks=1)
     assert "what the script logs is off" in note

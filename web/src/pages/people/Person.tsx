@@ -4,6 +4,7 @@ import { Link, useNavigate, useParams } from "react-router";
 import { refetch } from "../../api/cache";
 import type { Schemas } from "../../api/client";
 import { useChange, useGet } from "../../api/queries";
+import { useRevised } from "../../api/useRevised";
 import { useCanChange } from "../../app/Connection";
 import { useMe } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
@@ -17,6 +18,7 @@ import { Time } from "../../components/Time";
 import { SessionsPanel } from "../../people/SessionsPanel";
 import { TokensPanel } from "../../people/TokensPanel";
 import { text } from "../../text";
+import { changingOf, removingOf } from "./changing";
 import { NewPassword } from "./NewPassword";
 import { Active, RoleSelect } from "./People";
 
@@ -84,7 +86,8 @@ const again = (name: string) =>
 function Role({ user }: { user: User }) {
   const canChange = useCanChange();
   const [wanted, setWanted] = useState<Schemas["Role"] | null>(null);
-  const change = useChange("patch", "/v1/users/{name}", {
+  const change = useRevised({
+    ...changingOf(user.name),
     onSuccess: () => setWanted(null),
     onSettled: () => again(user.name),
   });
@@ -113,12 +116,7 @@ function Role({ user }: { user: User }) {
           <Button
             loading={change.isPending}
             disabled={!canChange}
-            onClick={() =>
-              change.mutate({
-                params: { path: { name: user.name }, header: { "if-match": `"${user.revision}"` } },
-                body: { role },
-              })
-            }
+            onClick={() => change.mutate({ shown: user, body: { role } })}
           >
             {words.apply}
           </Button>
@@ -137,7 +135,8 @@ function Actions({ user }: { user: User }) {
   const [asked, setAsked] = useState<"disable" | "remove" | "password" | null>(null);
   const close = () => setAsked(null);
   const change = useChange("patch", "/v1/users/{name}", { onSuccess: close, onSettled: () => again(user.name) });
-  const remove = useChange("delete", "/v1/users/{name}", {
+  const remove = useRevised({
+    ...removingOf(user.name),
     onSuccess: () => {
       refetch((path) => path === "/v1/users");
       navigate("/people");
@@ -188,9 +187,7 @@ function Actions({ user }: { user: User }) {
         action={words.remove}
         pending={remove.isPending}
         error={remove.error}
-        onConfirm={() =>
-          remove.mutate({ params: { path: { name: user.name }, header: { "if-match": `"${user.revision}"` } } })
-        }
+        onConfirm={() => remove.mutate({ shown: user, body: undefined })}
       >
         {words.removeWhat}
       </Confirm>

@@ -62,6 +62,8 @@ class ElasticJob(LiveJob):
     watch: StepWatch = field(default_factory=StepWatch)
     """Whether it goes on; begins anew whenever it has lost all its tasks."""
     stall: Stall | None = None
+    refused_points: bool = False
+    """Points of its series could not be kept, and people were told, once in this life of the server."""
     asked: frozenset[TaskId] = frozenset()
     """Tasks that were asked for their stacks and have not answered."""
 

@@ -4,8 +4,9 @@ A message may come twice; most of them change nothing the second time. News, whi
 their number: it is written with the event, so that the next server does not repeat it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import Final, assert_never
 
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.transitions import (
@@ -38,6 +39,7 @@ from pliant.core.link import (
     Lost,
     Note,
     Params,
+    Point,
     Pulse,
     Ready,
     Report,
@@ -50,6 +52,7 @@ from pliant.core.size import size
 from pliant.core.tensor_histogram import JobHistograms, sound
 from pliant.policy.elastic.membership import TaskMessage
 
+_SHOWN_NAME: Final = 60
 News = EpochFinished | Saved | SaveFailed | Note | Stacks
 """What becomes an event each time that it is said."""
 
@@ -220,14 +223,27 @@ def _note_progress(draft: Draft, live: ElasticJob, report: Report) -> None:
         live = take_step(draft, live, report.progress)
     live = _advance(draft, live, report.progress.step)
     if live.recovers_until is not None and _trains_again(live, report):
-        draft.put(replace(live, recovers_until=None))
+        live = draft.put(replace(live, recovers_until=None))
+    _take_points(draft, live, report.points)
+
+
+def _take_points(draft: Draft, live: ElasticJob, points: Sequence[Point]) -> None:
+    """Keep points of series; the first one that cannot be kept is told of, and those after it only left out."""
     draft.measure(
         *(
             Metric(job_id=live.id, name=point.name, step=point.step, epoch=point.epoch, at=point.at, value=point.value)
-            for point in report.points
-            if point.makes_sense()
+            for point in points
+            if not point.fault
         )
     )
+    refused = next((point for point in points if point.fault), None)
+    if refused is not None and not live.refused_points:
+        draft.put(replace(live, refused_points=True))
+        draft.say(
+            EventKind.WARNING,
+            f"{live.label}: points of the series {refused.name[:_SHOWN_NAME]!r} are not kept: {refused.fault}",
+            job_id=live.id,
+        )
 
 
 def _note_params(draft: Draft, live: ElasticJob, message: Params) -> None:

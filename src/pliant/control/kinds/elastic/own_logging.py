@@ -4,12 +4,13 @@ The script is read and never run.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Final
 
 _WRITERS: Final = {"mlflow": "MLflow", "SummaryWriter": "TensorBoard files", "tensorboardX": "TensorBoard files"}
 _WANDB: Final = "wandb"
+_HISTOGRAM: Final = "add_histogram"
 MAX_SOURCE_BYTES: Final = 2 << 20
 
 
@@ -35,17 +36,18 @@ def note_own_logging(script: Path, *, num_tasks: int, is_tracked: bool) -> tuple
             f"and what the script logs is off: report more with run.log(name=value), or submit with --no-tracking"
         )
     elif _WANDB in names and num_tasks > 1 and "leads" not in names:
-        notes.append(_every_task(script, "W&B"))
+        notes.append(_every_task(script, "W&B", names))
     others = sorted({what for name, what in _WRITERS.items() if name in names})
     if others and num_tasks > 1 and "leads" not in names:
-        notes.append(_every_task(script, " and ".join(others)))
+        notes.append(_every_task(script, " and ".join(others), names))
     return tuple(notes)
 
 
-def _every_task(script: Path, what: str) -> str:
+def _every_task(script: Path, what: str, names: Container[str]) -> str:
+    histograms = " and run.log_histogram(name, values)" if _HISTOGRAM in names else ""
     return (
         f"{script.name} logs to {what} itself, and every task runs it: log `if run.leads:` only, or report with "
-        f"run.log(name=value)"
+        f"run.log(name=value){histograms}"
     )
 
 
