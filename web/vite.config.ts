@@ -29,8 +29,7 @@ export default defineConfig({
   plugins: [react(), compressed()],
   build: {
     target: ["chrome125", "firefox128", "safari17.5"], // of May 2024: those that know light-dark()
-    outDir: "../src/pliant/server/console/bundle",
-    emptyOutDir: true,
+    emptyOutDir: true, // bundle.py says which
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

@@ -268,6 +268,31 @@ def test_of_many_guesses_at_once_few_are_compared(people: People, add: Add, addr
     assert (outcomes.count(Unauthorized), outcomes.count(TooMany)) == (num_compared, 20 - num_compared)
 
 
+@pytest.mark.parametrize("change", ["password", "disabled", "removed", "removed and made again"])
+def test_who_logs_on_while_that_ends_gets_no_session(
+    people: People, add: Add, clock: VirtualClock, change: str
+) -> None:
+    """The password is compared, then it changes, and all sessions end: the one that would come now, too."""
+    add("ada")
+    let_in = people.authenticator.authenticate_password("ada", PASSWORD, "")
+    recalled = people.authenticator.recall("ada", PASSWORD)
+    clock.advance(0.1)
+    if change == "password":
+        people.accounts.set_password("ada", "another horse")
+    elif change == "disabled":
+        people.accounts.change("ada", {"active": False}, by="root")
+    else:
+        people.accounts.remove("ada", by="root")
+    if change == "removed and made again":
+        add("ada")
+
+    for identity in (let_in, recalled):
+        assert identity is not None
+        with pytest.raises(Unauthorized, match="a moment ago"):
+            people.authenticator.open_session("ada", password_changed_at=identity.password_changed_at)
+    assert people.credentials.list_sessions("ada") == []
+
+
 def test_many_who_give_the_right_password_at_once_all_get_in(people: People, add: Add) -> None:
     add("ada")
     found: list[bool] = []

@@ -144,10 +144,19 @@ def test_a_grid_needs_values_that_can_be_counted() -> None:
     }
 
 
-def test_a_grid_is_no_larger_than_a_search() -> None:
-    space: Space = {name: SearchParameter(kind="int", low=1, high=10**6) for name in "abcd"}
+@pytest.mark.parametrize(
+    ("num", "parameter", "written"),
+    [
+        (2, SearchParameter(kind="int", low=1, high=10**6), "1000000000000"),
+        (4, SearchParameter(kind="int", low=1, high=10**6), "about 10^24"),
+        (100, SearchParameter(kind="float", low=0, high=1e300, step=1e-300), "about 10^60000"),
+    ],
+)
+def test_a_grid_is_no_larger_than_a_search(num: int, parameter: SearchParameter, written: str) -> None:
+    """Python writes no number of 5,000 digits, and nobody reads one of 30."""
+    space: Space = {f"p{number}": parameter for number in range(num)}
 
-    message = f"the grid has {10**24} points, more than the 100000 trials of a search; take longer steps or random"
+    message = f"the grid has {written} points, more than the 100000 trials of a search; take longer steps or random"
     assert found(search("grid", space)) == {"sampler.name": message}
 
 

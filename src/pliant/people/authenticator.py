@@ -11,7 +11,7 @@ from pliant.core.access import Principal, Role
 from pliant.core.errors import Unauthorized
 from pliant.core.serving import RequestLimits
 from pliant.people.accounts import Accounts
-from pliant.people.credentials import CredentialStore, PersonalToken
+from pliant.people.credentials import CredentialStore, Issued, LogonSession, LogonWay, PersonalToken
 from pliant.people.password_checker import PasswordChecker, Verdict
 from pliant.people.user import ADMIN, User
 
@@ -36,6 +36,8 @@ class Identity:
     """Of requests to endpoints, if it is a token."""
     logged_on: bool = False
     """A password was compared for this, and not just remembered."""
+    password_changed_at: float = 0.0
+    """When the password was set, if it was one."""
 
 
 class Authenticator:
@@ -85,7 +87,7 @@ class Authenticator:
         user = self._user(name)
         if user is None or not user.active or not self._passwords.is_remembered(user, password):
             return None
-        return Identity(principal=user.principal(), by="password")
+        return Identity(principal=user.principal(), by="password", password_changed_at=user.password_changed_at)
 
     def authenticate_password(self, name: str, password: str, address: str) -> Identity:
         """Return who gives the right password. Slow, unless it was given a short while ago.
@@ -101,7 +103,12 @@ class Authenticator:
             raise Unauthorized("the name or the password is wrong; an administrator can set a new password")
         if not user.active:
             raise Unauthorized(f"the account {name} is disabled; ask an administrator to enable it")
-        return Identity(principal=user.principal(), by="password", logged_on=verdict is Verdict.RIGHT)
+        return Identity(
+            principal=user.principal(),
+            by="password",
+            logged_on=verdict is Verdict.RIGHT,
+            password_changed_at=user.password_changed_at,
+        )
 
     def authenticate_basic(self, name: str, password: str, address: str) -> Identity:
         """Return who gives the right password, or in its place a token of their own.
@@ -113,6 +120,24 @@ class Authenticator:
         if held is not None and held.principal.name == name:
             return held
         return self.authenticate_password(name, password, address)
+
+    def open_session(
+        self, name: str, *, password_changed_at: float, way: LogonWay = "password", address: str = ""
+    ) -> Issued[LogonSession]:
+        """Open a session of a user who was let in, while their password was the one that was set then.
+
+        To compare a password takes long. Whoever changes it meanwhile ends all sessions, but not one that is opened
+        after that: so it is opened first, and ended again if there is another password by now.
+
+        Raises:
+            Unauthorized: the password was changed meanwhile, or the account disabled or removed.
+        """
+        opened = self._credentials.open_session(name, way=way, address=address)
+        user = self._user(name)
+        if user is None or not user.active or user.password_changed_at != password_changed_at:
+            self._credentials.end_session(opened.kept.noun.name)
+            raise Unauthorized("the password was changed a moment ago, or the account disabled; log on again")
+        return opened
 
     def has_user(self, name: str) -> bool:
         """Tell whether there is such a user."""

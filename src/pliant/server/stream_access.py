@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
-from starlette.concurrency import run_in_threadpool
 
 from pliant.control.requests.sharing import Sharing
 from pliant.core.access import Principal, VisibleJobs
@@ -78,7 +77,7 @@ async def stream_access_of(request: Request, context: InContext, identity: InIde
     """Return the caller's access, to be checked again."""
     cookie = cookie_of(request)
     given = credentials_of(request.headers) if cookie is None else TokenCredentials(text=cookie)
-    look_up = await run_in_threadpool(_look_up_again, context.people, identity, given)
+    look_up = _look_up_again(context.people, identity, given)
 
     def recheck() -> Principal:
         caller = look_up()
@@ -102,11 +101,10 @@ def _look_up_again(
         token = given.text if isinstance(given, TokenCredentials) else given.password
         return lambda: people.authenticator.authenticate_token(token).principal
     name = identity.principal.name
-    first = people.accounts.get(name).noun
 
     def look_up() -> Principal:
         user = people.accounts.get(name).noun
-        if not user.active or user.password_changed_at != first.password_changed_at:
+        if not user.active or user.password_changed_at != identity.password_changed_at:
             raise Unauthorized(f"the account {name} is disabled, or has another password by now")
         return user.principal()
 

@@ -26,6 +26,8 @@ WITHOUT_SCIPY: Final = "it needs SciPy, which is not installed here; install it 
 CONSTRAINED: Final[frozenset[SamplerName]] = frozenset({"tpe", "gp", "nsga2"})
 """Samplers that learn from constraints."""
 _CONDITIONAL: Final[frozenset[SamplerName]] = frozenset({"tpe", "random", "nsga2"})
+_LONG_NUMBER: Final = 10**15
+"""From here on a power of ten says more."""
 
 
 def problems_of_sampler(settings: SearchSettings, *, has_scipy: bool = True) -> tuple[Problem, ...]:
@@ -121,10 +123,9 @@ def _of_grid(settings: SearchSettings) -> Iterator[Problem]:
         is_endless = True
         yield Problem(field=f"parameters.{name}", message=message)
     if not is_endless and (num := math.prod(map(num_grid_values, settings.parameters.values()))) > MAX_TRIALS:
-        message = (
-            f"the grid has {num} points, more than the {MAX_TRIALS} trials of a search; take longer steps or random"
-        )
-        yield Problem(field="sampler.name", message=message)
+        written = f"{num}" if num < _LONG_NUMBER else f"about 10^{int(math.log10(num))}"
+        message = f"the grid has {written} points, more than the {MAX_TRIALS} trials of a search"
+        yield Problem(field="sampler.name", message=f"{message}; take longer steps or random")
 
 
 def _of_cmaes(settings: SearchSettings) -> Iterator[Problem]:

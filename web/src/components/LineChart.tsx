@@ -30,6 +30,8 @@ interface Props {
   write?: (value: number | null) => string;
   log?: boolean;
   height?: number;
+  /** Nothing is drawn where a value is null; else the line goes on to the next one. */
+  gaps?: boolean;
   /** Charts of one name move their cursors together. */
   sync?: string;
   /** Called with what was dragged over; null: all of it. */
@@ -38,7 +40,18 @@ interface Props {
 
 /** Lines over time or steps, with their values under the pointer, and as a table for who does not see them. */
 export function LineChart(props: Props) {
-  const { title, x, lines, over = "time", write = measure, log = false, height = 200, sync, onZoom } = props;
+  const {
+    title,
+    x,
+    lines,
+    over = "time",
+    write = measure,
+    log = false,
+    height = 200,
+    gaps = false,
+    sync,
+    onZoom,
+  } = props;
   const [at, setAt] = useState<number | null>(null);
   const id = useId();
   const data = useMemo(() => [x, ...lines.map((line) => line.values)] as uPlot.AlignedData, [x, lines]);
@@ -69,7 +82,7 @@ export function LineChart(props: Props) {
         width: line.faint ? 1 : 1.75,
         dash: line.dashed ? [6, 4] : [],
         points: { show: x.length < 2 },
-        spanGaps: true,
+        spanGaps: !gaps,
       })),
     ],
     cursor: {

@@ -180,8 +180,15 @@ async def log_on(request: Request, given: PasswordCredentials) -> tuple[Identity
     trace, people = trace_of(request), _authentication(request).people
     trace.is_logon = True
     identity = await _compare_password(request, given, only_password=True)
-    name = trace.who = trace.logon = identity.principal.name
-    return identity, await run_in_threadpool(people.credentials.open_session, name, address=address_of(request))
+    name = trace.logon = identity.principal.name
+    session = await run_in_threadpool(
+        people.authenticator.open_session,
+        name,
+        password_changed_at=identity.password_changed_at,
+        address=address_of(request),
+    )
+    trace.who = name
+    return identity, session
 
 
 async def redeem_link(request: Request, code: str) -> tuple[User, Issued[LogonSession]]:
@@ -195,8 +202,16 @@ async def redeem_link(request: Request, code: str) -> tuple[User, Issued[LogonSe
     trace.is_logon, trace.logon_action, trace.logon = True, LOG_ON_BY_LINK, ""
     await run_in_threadpool(_refuse_other_user, people, code, cookie_of(request))
     user = await run_in_threadpool(people.links.redeem, code, address)
-    trace.who = trace.logon = user.name
-    return user, await run_in_threadpool(people.credentials.open_session, user.name, way="link", address=address)
+    trace.logon = user.name
+    session = await run_in_threadpool(
+        people.authenticator.open_session,
+        user.name,
+        password_changed_at=user.password_changed_at,
+        way="link",
+        address=address,
+    )
+    trace.who = user.name
+    return user, session
 
 
 def _refuse_other_user(people: People, code: str, cookie: str | None) -> None:

@@ -85,6 +85,7 @@ export default function Datasets() {
   const mayAdd = useMay("data:write");
   const address = useAddress();
   const datasets = useGet("/v1/datasets", { params: { query: { limit: 1000 } } });
+  const uploads = useGet("/v1/uploads", {}, { enabled: mayAdd });
   return (
     <Page
       title={words.title}
@@ -97,7 +98,7 @@ export default function Datasets() {
       }
     >
       {mayAdd && <Unfinished />}
-      <Answer query={datasets} rows={6}>
+      <Answer query={uploads.isLoading ? { ...datasets, data: undefined } : datasets} rows={6}>
         {({ datasets: all }) =>
           all.length === 0 ? (
             <Empty

@@ -5,6 +5,7 @@ import { keyOf } from "../../api/queries";
 import { CopyButton } from "../../components/Copy";
 import { type Fact, Facts } from "../../components/Facts";
 import { LineChart } from "../../components/LineChart";
+import { Answer } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
 import { Age } from "../../components/Time";
 import { useAddress } from "../../components/useAddress";
@@ -49,11 +50,19 @@ function Charts({ endpoint }: { endpoint: EndpointView }) {
       };
     }),
   });
-  const points = answers.flatMap(({ data }, index) =>
-    (data?.points ?? []).map((point) => ({ ...point, name: `${shown[index]?.number} ${point.name}` })),
-  );
-  const newest = points.reduce((last, point) => Math.max(last, point.at), 0);
-  const columns = columnsOf(points, range === "all" ? null : newest - Number(range));
+  const noted = shown.map((version, index) => {
+    const { data, dataUpdatedAt = 0 } = answers[index] ?? {};
+    // a version is measured all the time, and what is as it was is not noted
+    const until = living.includes(version) ? dataUpdatedAt / 1000 : null;
+    return { version: version.number, points: data?.points ?? [], until };
+  });
+  const newest = noted.reduce((last, one) => Math.max(last, one.until ?? 0, one.points.at(-1)?.at ?? 0), 0);
+  const columns = columnsOf(noted, range === "all" ? null : newest - Number(range));
+  const together = {
+    data: answers.some(({ data }) => data !== undefined) ? columns : undefined,
+    error: answers.find(({ error }) => error !== null)?.error,
+    refetch: () => Promise.all(answers.map(({ refetch }) => refetch())),
+  };
   const { charts } = words;
   const aside = (
     <SegmentedControl
@@ -69,20 +78,28 @@ function Charts({ endpoint }: { endpoint: EndpointView }) {
       title={only === undefined || shown.length > 1 ? words.tabs.overview : `${words.versions.number} ${only.number}`}
       aside={aside}
     >
-      {columns.x.length === 0 ? (
-        <div className={classes.quiet}>{shown.length > 0 ? charts.none : charts.loading}</div>
+      {only === undefined ? (
+        <div className={classes.quiet}>{charts.notYet}</div>
       ) : (
-        <div className={classes.charts}>
-          {only !== undefined && shown.length === 1 ? (
-            <OfOne columns={columns} version={only.number} objective={endpoint.latency_objective_s} />
-          ) : (
-            <OfSeveral
-              columns={columns}
-              versions={shown.map(({ number }) => number)}
-              objective={endpoint.latency_objective_s}
-            />
-          )}
-        </div>
+        <Answer query={together} height={200}>
+          {() =>
+            columns.x.length === 0 ? (
+              <div className={classes.quiet}>{charts.none}</div>
+            ) : (
+              <div className={classes.charts}>
+                {shown.length === 1 ? (
+                  <OfOne columns={columns} version={only.number} objective={endpoint.latency_objective_s} />
+                ) : (
+                  <OfSeveral
+                    columns={columns}
+                    versions={shown.map(({ number }) => number)}
+                    objective={endpoint.latency_objective_s}
+                  />
+                )}
+              </div>
+            )
+          }
+        </Answer>
       )}
     </Panel>
   );
@@ -112,6 +129,7 @@ function OfOne({ columns, version, objective }: ChartsProps & { version: number 
         ]}
         write={measure}
         sync="endpoint"
+        gaps
       />
       <LineChart
         title={charts.latency}
@@ -124,6 +142,7 @@ function OfOne({ columns, version, objective }: ChartsProps & { version: number 
         ]}
         write={duration}
         sync="endpoint"
+        gaps
       />
       <LineChart
         title={charts.kernels}
@@ -135,6 +154,7 @@ function OfOne({ columns, version, objective }: ChartsProps & { version: number 
         ]}
         write={measure}
         sync="endpoint"
+        gaps
       />
     </>
   );
@@ -158,6 +178,7 @@ function OfSeveral({ columns, versions, objective }: ChartsProps & { versions: r
         lines={lines("requests_per_s")}
         write={measure}
         sync="endpoint"
+        gaps
       />
       <LineChart
         title={charts.slowest}
@@ -165,6 +186,7 @@ function OfSeveral({ columns, versions, objective }: ChartsProps & { versions: r
         lines={[...lines("latency_p99_s"), target]}
         write={duration}
         sync="endpoint"
+        gaps
       />
       <LineChart
         title={charts.errorsPerSecond}
@@ -172,6 +194,7 @@ function OfSeveral({ columns, versions, objective }: ChartsProps & { versions: r
         lines={lines("errors_per_s")}
         write={measure}
         sync="endpoint"
+        gaps
       />
     </>
   );

@@ -92,17 +92,30 @@ function NewestLines({ job }: { job: Schemas["Job"] }) {
   );
   return (
     <Panel title={words.lines.title} aside={<Link to={`/jobs/${job.id}/logs`}>{words.lines.all}</Link>}>
-      {(lines.data?.lines.length ?? 0) === 0 ? (
-        <span className="dim">{words.lines.none}</span>
-      ) : (
-        <section className={classes.lines} tabIndex={0} aria-label={words.lines.title}>
-          {lines.data?.lines.map((line) => (
-            <div key={line.offset}>
-              <LineText text={line.text} />
-            </div>
-          ))}
-        </section>
-      )}
+      <Answer query={files} rows={2}>
+        {() =>
+          file === null ? (
+            <span className="dim">{words.lines.none}</span>
+          ) : (
+            <Answer query={lines} rows={2}>
+              {(page) => <Lines lines={page.lines} />}
+            </Answer>
+          )
+        }
+      </Answer>
     </Panel>
+  );
+}
+
+function Lines({ lines }: { lines: Schemas["LogLines"]["lines"] }) {
+  if (lines.length === 0) return <span className="dim">{words.lines.none}</span>;
+  return (
+    <section className={classes.lines} tabIndex={0} aria-label={words.lines.title}>
+      {lines.map((line) => (
+        <div key={line.offset}>
+          <LineText text={line.text} />
+        </div>
+      ))}
+    </section>
   );
 }

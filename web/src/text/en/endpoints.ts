@@ -152,7 +152,7 @@ export const endpoints = {
     wanted: "wanted",
     queued: "waiting requests",
     none: "Nobody has asked yet. The charts begin with the first requests.",
-    loading: "No version of it has run yet.",
+    notYet: "No version of it has run yet.",
     window: "Time",
   },
   ranges: { "900": "15 min", "3600": "1 h", "21600": "6 h", "86400": "1 d", all: "all" } as Record<string, string>,
