@@ -1,11 +1,11 @@
 import { useId, useMemo, useRef, useState } from "react";
-import type uPlot from "uplot";
+import uPlot from "uplot";
 import { measure, measures, NONE, time } from "../format/format";
 import { text } from "../text";
 import type { Tokens } from "../theme/tokens";
 import { hueOf } from "../theme/tokens";
 import classes from "./LineChart.module.css";
-import { axis, Plot, type PlotOptions, timeAxis } from "./Plot";
+import { axis, Plot, type PlotOptions, sizeOfAxis, timeAxis } from "./Plot";
 
 export interface Line {
   name: string;
@@ -47,13 +47,13 @@ export function LineChart(props: Props) {
   const calls = useRef({ write, onZoom });
   calls.current = { write, onZoom };
   const options = (tokens: Tokens): PlotOptions => ({
-    scales: { x: { time: over === "time" }, y: log ? { distr: 3 } : {} },
+    scales: { x: { time: over === "time" }, y: log ? { distr: 3 } : { range: rangeOf } },
     axes: [
       over === "time"
         ? timeAxis(tokens)
         : axis(tokens, { size: 30, ...(isWhole && { incrs: WHOLE_STEPS }), values: (_, ticks) => measures(ticks) }),
       axis(tokens, {
-        size: 64,
+        size: sizeOfAxis,
         ...(log && { grid: { stroke: tokens.border, width: 1, filter: wholePowers } }),
         values: (_, ticks) =>
           calls.current.write === measure
@@ -141,6 +141,12 @@ export function LineChart(props: Props) {
 const WHOLE_STEPS = [1, 2, 5]
   .flatMap((first) => Array.from({ length: 9 }, (_, zeros) => first * 10 ** zeros))
   .sort((one, other) => one - other);
+
+/** What the values span, with a little room; where all are zero, not a hundred. */
+function rangeOf(_: uPlot, least: number | null, most: number | null): uPlot.Range.MinMax {
+  if (least === null || most === null || (least === 0 && most === 0)) return [0, 1];
+  return uPlot.rangeNum(least, most, 0.1, true);
+}
 
 /** On a logarithmic axis only powers of ten have a line of their own. */
 const wholePowers: uPlot.Axis.Filter = (_, splits) =>
