@@ -67,7 +67,7 @@ export function LineChart(props: Props) {
         label: line.name,
         stroke: colourOf(tokens, line.colour ?? index) + (line.faint ? "55" : ""),
         width: line.faint ? 1 : 1.75,
-        dash: line.dashed ? [6, 4] : [],
+        dash: DASHES[dashOf(lines, index)] ?? [],
         points: { show: x.length < 2 },
         spanGaps: true,
       })),
@@ -109,6 +109,7 @@ export function LineChart(props: Props) {
               <li key={line.name}>
                 <span
                   className={classes.key}
+                  data-dash={dashOf(lines, number)}
                   style={{ background: `var(--work-${hueOf(line.colour ?? number)})` }}
                   aria-hidden
                 />
@@ -141,6 +142,17 @@ export function LineChart(props: Props) {
 const WHOLE_STEPS = [1, 2, 5]
   .flatMap((first) => Array.from({ length: 9 }, (_, zeros) => first * 10 ** zeros))
   .sort((one, other) => one - other);
+
+const DASHES = [[], [6, 4], [2, 3]];
+
+/** How a line is dashed: as it is asked for, or so that it is told from those of its hue before it; faint ones never. */
+function dashOf(lines: readonly Line[], index: number): number {
+  const hueAt = (at: number) => hueOf(lines[at]?.colour ?? at);
+  if (lines[index]?.faint) return 0;
+  if (lines[index]?.dashed) return 1;
+  const before = lines.filter((line, at) => at < index && !line.faint && !line.dashed && hueAt(at) === hueAt(index));
+  return before.length % DASHES.length;
+}
 
 /** What the values span, with a little room; where all are zero, not a hundred. */
 function rangeOf(_: uPlot, least: number | null, most: number | null): uPlot.Range.MinMax {
