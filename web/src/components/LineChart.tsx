@@ -1,11 +1,11 @@
 import { useId, useMemo, useRef, useState } from "react";
-import type uPlot from "uplot";
+import uPlot from "uplot";
 import { measure, measures, NONE, time } from "../format/format";
 import { text } from "../text";
 import type { Tokens } from "../theme/tokens";
 import { hueOf } from "../theme/tokens";
 import classes from "./LineChart.module.css";
-import { axis, Plot, type PlotOptions, timeAxis } from "./Plot";
+import { axis, Plot, type PlotOptions, sizeOfAxis, timeAxis } from "./Plot";
 
 export interface Line {
   name: string;
@@ -60,13 +60,13 @@ export function LineChart(props: Props) {
   const calls = useRef({ write, onZoom });
   calls.current = { write, onZoom };
   const options = (tokens: Tokens): PlotOptions => ({
-    scales: { x: { time: over === "time" }, y: log ? { distr: 3 } : {} },
+    scales: { x: { time: over === "time" }, y: log ? { distr: 3 } : { range: rangeOf } },
     axes: [
       over === "time"
         ? timeAxis(tokens)
         : axis(tokens, { size: 30, ...(isWhole && { incrs: WHOLE_STEPS }), values: (_, ticks) => measures(ticks) }),
       axis(tokens, {
-        size: 64,
+        size: sizeOfAxis,
         ...(log && { grid: { stroke: tokens.border, width: 1, filter: wholePowers } }),
         values: (_, ticks) =>
           calls.current.write === measure
@@ -80,7 +80,7 @@ export function LineChart(props: Props) {
         label: line.name,
         stroke: colourOf(tokens, line.colour ?? index) + (line.faint ? "55" : ""),
         width: line.faint ? 1 : 1.75,
-        dash: line.dashed ? [6, 4] : [],
+        dash: DASHES[dashOf(lines, index)] ?? [],
         points: { show: x.length < 2 },
         spanGaps: !gaps,
       })),
@@ -122,6 +122,7 @@ export function LineChart(props: Props) {
               <li key={line.name}>
                 <span
                   className={classes.key}
+                  data-dash={dashOf(lines, number)}
                   style={{ background: `var(--work-${hueOf(line.colour ?? number)})` }}
                   aria-hidden
                 />
@@ -154,6 +155,23 @@ export function LineChart(props: Props) {
 const WHOLE_STEPS = [1, 2, 5]
   .flatMap((first) => Array.from({ length: 9 }, (_, zeros) => first * 10 ** zeros))
   .sort((one, other) => one - other);
+
+const DASHES = [[], [6, 4], [2, 3]];
+
+/** How a line is dashed: as it is asked for, or so that it is told from those of its hue before it; faint ones never. */
+function dashOf(lines: readonly Line[], index: number): number {
+  const hueAt = (at: number) => hueOf(lines[at]?.colour ?? at);
+  if (lines[index]?.faint) return 0;
+  if (lines[index]?.dashed) return 1;
+  const before = lines.filter((line, at) => at < index && !line.faint && !line.dashed && hueAt(at) === hueAt(index));
+  return before.length % DASHES.length;
+}
+
+/** What the values span, with a little room; where all are zero, not a hundred. */
+function rangeOf(_: uPlot, least: number | null, most: number | null): uPlot.Range.MinMax {
+  if (least === null || most === null || (least === 0 && most === 0)) return [0, 1];
+  return uPlot.rangeNum(least, most, 0.1, true);
+}
 
 /** On a logarithmic axis only powers of ten have a line of their own. */
 const wholePowers: uPlot.Axis.Filter = (_, splits) =>

@@ -31,7 +31,9 @@ export function Page({ title, heading, actions, bare = false, passing = false, c
         <h1 className="unseen">{title}</h1>
       ) : (
         <div className={classes.head}>
-          <h1 className={classes.title}>{heading ?? title}</h1>
+          <h1 className={classes.title} data-parts={heading !== undefined || undefined}>
+            {heading ?? title}
+          </h1>
           {actions && <div className={classes.actions}>{actions}</div>}
         </div>
       )}

@@ -60,7 +60,12 @@ export function Plot({ data, options, shape, height, onPlot }: Props) {
 
 const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const seconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const tenths = new Intl.DateTimeFormat("en-GB", { minute: "2-digit", second: "2-digit", fractionalSecondDigits: 1 });
+const tenths = new Intl.DateTimeFormat("en-GB", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 1,
+});
 const TIME_STEPS = [
   ...[0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30],
   ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * 60),
@@ -74,9 +79,10 @@ export function timeAxis(tokens: Tokens, more: uPlot.Axis = {}): uPlot.Axis {
     space: 80,
     size: (_, labels) => (labels?.some((label) => label.includes("\n")) ? 46 : 30),
     incrs: TIME_STEPS,
-    values: (_, ticks, _axis, _space, step) =>
+    values: (plot, ticks, _axis, _space, step) =>
       ticks.map((tick, index) => {
         const at = new Date(tick * 1000);
+        if (isCut(plot, tick, step)) return "";
         if (step >= 86_400) return days.format(at);
         const shown = (step < 1 ? tenths : step < 60 ? seconds : hours).format(at);
         const before = ticks[index - 1];
@@ -85,6 +91,20 @@ export function timeAxis(tokens: Tokens, more: uPlot.Axis = {}): uPlot.Axis {
       }),
     ...more,
   });
+}
+
+const DIGIT = 7;
+
+/** Whether the time at a tick would reach over the right edge of its chart. */
+function isCut(plot: uPlot, tick: number, step: number): boolean {
+  if (!(plot.bbox?.width > 0)) return false;
+  const length = step < 1 ? 10 : step < 60 ? 8 : 6;
+  return plot.bbox.left / uPlot.pxRatio + plot.valToPos(tick, "x") + (length * DIGIT) / 2 > plot.width;
+}
+
+/** The width of an axis of values: what its longest label takes, and the gap to the chart. */
+export function sizeOfAxis(_: uPlot, labels: string[] | null): number {
+  return Math.max(36, 16 + DIGIT * Math.max(0, ...(labels ?? []).map((label) => label?.length ?? 0)));
 }
 
 /** Axes as all charts of the console have them. */

@@ -7,13 +7,15 @@ interface Props {
   label: string;
   /** As high as a line of a table, or as what one looks at first. */
   tall?: boolean;
+  /** It has ended there: what still goes on draws the eye, this does not. */
+  over?: boolean;
 }
 
 /** How far something is: a bar and its number. */
-export function ProgressBar({ fraction, label, tall = false }: Props) {
+export function ProgressBar({ fraction, label, tall = false, over = false }: Props) {
   const share = Math.min(1, Math.max(0, fraction));
   return (
-    <span className={classes.progress} data-tall={tall || undefined}>
+    <span className={classes.progress} data-tall={tall || undefined} data-over={over || undefined}>
       <span
         className={classes.bar}
         role="progressbar"

@@ -17,13 +17,15 @@ interface Props<T> {
   columns: readonly ShortColumn<T>[];
   rows: readonly T[];
   rowId: (row: T) => string;
+  /** Few columns and short: a table on a narrow screen, too. */
+  slim?: boolean;
 }
 
 /** A table of some dozens of rows, all of them drawn, as high as each needs; on a narrow screen one block for each row. */
-export function ShortTable<T>({ label, columns, rows, rowId }: Props<T>) {
+export function ShortTable<T>({ label, columns, rows, rowId, slim = false }: Props<T>) {
   return (
     <section className={classes.box} tabIndex={0} aria-label={label}>
-      <table className={classes.table} aria-label={label}>
+      <table className={`${classes.table} ${slim ? "" : classes.blocks}`} aria-label={label}>
         <thead>
           <tr>
             {columns.map((column) => (

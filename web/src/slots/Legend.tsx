@@ -37,7 +37,7 @@ export function Legend({ chart, layers, hidden, onHidden, at }: Props) {
   return (
     <ul className={classes.legend}>
       {[...layers].reverse().map((layer) => (
-        <li key={layer.key} data-hidden={hidden.has(layer.key)}>
+        <li key={layer.key} data-hidden={hidden.has(layer.key)} data-none={!layer.values[index] || undefined}>
           <UnstyledButton
             className={classes.legendSign}
             aria-label={words.isolate(layer.name)}

@@ -27,11 +27,13 @@ import { SlotsPlot } from "./SlotsPlot";
 import {
   addressOfWindow,
   boundsOf,
+  DEFAULT_LENGTH,
   PRESETS,
   panned,
   paused,
   refreshMs,
   type TimeWindow,
+  usualLength,
   windowOf,
   zoomed,
 } from "./window";
@@ -47,10 +49,15 @@ export function SlotsPanel() {
   const address = useAddress();
   const by = KINDS.find((kind) => kind === address.get("by")) ?? "job";
   const [from, until] = [address.get("from"), address.get("until")];
-  const window = useMemo(() => windowOf(from, until), [from, until]);
+  const [usual, setUsual] = useState(DEFAULT_LENGTH);
+  const window = useMemo(() => windowOf(from, until, usual), [from, until, usual]);
   const asTable = address.get("show") === "table";
   const setWindow = useCallback((next: TimeWindow) => address.set(addressOfWindow(next)), [address.set]);
   const { chart, marks, now } = useSlots(by, window);
+  if (usual === DEFAULT_LENGTH && chart.data !== undefined) {
+    const length = usualLength(chart.data);
+    if (length !== usual) setUsual(length);
+  }
   const setBy = (kind: string | null) => address.set({ by: kind === "job" ? null : kind });
   return (
     <Panel

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { addressOfWindow, boundsOf, panned, paused, refreshMs, windowOf, zoomed } from "./window";
+import { addressOfWindow, boundsOf, panned, paused, refreshMs, usualLength, windowOf, zoomed } from "./window";
 
 const NOW = 1_790_000_000;
 
@@ -19,6 +19,18 @@ test.each([
 ] as const)("a window comes back from its address: %o", (window) => {
   const { from, until } = addressOfWindow(window);
   expect(windowOf(from, until)).toEqual(window);
+});
+
+test("a server that has just begun shows its first quarter of an hour, not an hour of nothing", () => {
+  const chart = (...gaps: [number, number][]) => ({
+    from: NOW - 3600,
+    now: NOW,
+    gaps: gaps.map(([from, until]) => ({ from: NOW + from, until: NOW + until })),
+  });
+  expect(usualLength(chart([-3600, -120]))).toBe(900);
+  expect(usualLength(chart([-3600, -1200]))).toBe(3600);
+  expect(usualLength(chart([-600, -120]))).toBe(3600);
+  expect(usualLength(chart())).toBe(3600);
 });
 
 test("to pan back stands still, to pan forth into the present is live", () => {

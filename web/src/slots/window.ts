@@ -2,6 +2,13 @@
 
 export type TimeWindow = { live: true; length: number } | { live: false; from: number; until: number };
 
+/** What of a chart says how far back its record goes. */
+interface Recorded {
+  from: number;
+  now: number;
+  gaps: readonly { from: number; until: number }[];
+}
+
 export const PRESETS = [
   { seconds: 900, name: "15 m" },
   { seconds: 3600, name: "1 h" },
@@ -22,19 +29,26 @@ export function refreshMs(length: number, buckets: number): number {
   return Math.min(5000, Math.max(1000, (500 * length) / buckets));
 }
 
-/** What an address says: `from=-3600`, or `from=1790000000&until=1790000600`. What is neither is the last hour. */
-export function windowOf(from: string | null, until: string | null): TimeWindow {
+/** What an address says: `from=-3600`, or `from=1790000000&until=1790000600`. What is neither is the usual window. */
+export function windowOf(from: string | null, until: string | null, usual: number = DEFAULT_LENGTH): TimeWindow {
   const start = from === null ? Number.NaN : Number(from);
   const end = until === null ? Number.NaN : Number(until);
   if (start > 0 && end > start) return { live: false, from: start, until: end };
-  const length = start < 0 ? Math.min(MAX_LENGTH, Math.max(MIN_LENGTH, -start)) : DEFAULT_LENGTH;
+  const length = start < 0 ? Math.min(MAX_LENGTH, Math.max(MIN_LENGTH, -start)) : usual;
   return { live: true, length };
 }
 
 /** What an address says of a window. */
 export function addressOfWindow(window: TimeWindow): { from: string | null; until: string | null } {
   if (!window.live) return { from: String(round(window.from)), until: String(round(window.until)) };
-  return { from: window.length === DEFAULT_LENGTH ? null : String(-window.length), until: null };
+  return { from: String(-window.length), until: null };
+}
+
+/** The last hour; where nothing was recorded but within its last quarter, that quarter. */
+export function usualLength(chart: Recorded): number {
+  const [gap] = chart.gaps;
+  const isYoung = gap !== undefined && gap.from <= chart.from && gap.until > chart.now - PRESETS[0].seconds;
+  return isYoung ? PRESETS[0].seconds : DEFAULT_LENGTH;
 }
 
 export function boundsOf(window: TimeWindow, now: number): readonly [number, number] {

@@ -15,12 +15,26 @@ const BLUE: MantineColorsTuple = [
   "#124B82",
 ];
 
+/** What Mantine draws menus, fields and dialogs with in the dark: the surfaces and borders of the tokens, not its own grey. */
+const DARK: MantineColorsTuple = [
+  TOKENS.dark.text,
+  TOKENS.dark.state.stopped,
+  TOKENS.dark.dim,
+  TOKENS.dark.control,
+  TOKENS.dark.border,
+  TOKENS.dark.free,
+  TOKENS.dark.raised,
+  TOKENS.dark.surface,
+  "#141517",
+  "#101113",
+];
+
 export const theme = createTheme({
   fontFamily: '"Inter Variable", system-ui, sans-serif',
   fontFamilyMonospace: 'ui-monospace, "SFMono-Regular", "DejaVu Sans Mono", Menlo, Consolas, monospace',
   primaryColor: "blue",
   primaryShade: { light: 8, dark: 8 },
-  colors: { blue: BLUE },
+  colors: { blue: BLUE, dark: DARK },
   defaultRadius: 6,
   radius: { xs: "3px", sm: "4px", md: "6px", lg: "8px", xl: "12px" },
   spacing: { xs: "8px", sm: "12px", md: "16px", lg: "24px", xl: "32px" },

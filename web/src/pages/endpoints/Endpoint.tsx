@@ -82,7 +82,7 @@ function Head({ endpoint, at }: { endpoint: EndpointView; at: number }) {
   return (
     <Figures
       figures={[
-        { label: figures.rate, value: measure(load.rate) },
+        { label: figures.rate, value: load.rate === null ? <span className="dim">{NONE}</span> : measure(load.rate) },
         { label: figures.p50, value: duration(load.p50) },
         {
           label: figures.p99,

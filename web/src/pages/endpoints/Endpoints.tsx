@@ -100,8 +100,9 @@ function Card({ endpoint }: { endpoint: Row }) {
   const { load } = endpoint;
   return (
     <Stack gap={4}>
-      <div style={{ display: "flex", justifyContent: "space-between", gap: 12 }}>
-        <strong className="cut" title={endpoint.name}>
+      <div style={{ display: "flex", alignItems: "center", gap: 8 }}>
+        {endpoint.colour != null && <Swatch colour={endpoint.colour} />}
+        <strong className="cut" style={{ flex: 1 }} title={endpoint.name}>
           {endpoint.name}
         </strong>
         <Status state={endpoint.state} />

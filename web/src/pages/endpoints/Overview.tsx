@@ -75,7 +75,7 @@ function Charts({ endpoint }: { endpoint: EndpointView }) {
   const [only] = shown;
   return (
     <Panel
-      title={only === undefined || shown.length > 1 ? words.tabs.overview : `${words.versions.number} ${only.number}`}
+      title={only === undefined || shown.length > 1 ? words.charts.title : `${words.versions.number} ${only.number}`}
       aside={aside}
     >
       {only === undefined ? (

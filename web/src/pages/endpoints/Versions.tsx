@@ -8,6 +8,7 @@ import { useMay, useOwns } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
 import { Problem } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
+import { type ShortColumn, ShortTable } from "../../components/ShortTable";
 import { Age } from "../../components/Time";
 import { bytes, count, NONE, percent } from "../../format/format";
 import { text } from "../../text";
@@ -98,7 +99,7 @@ function Canary({ endpoint }: { endpoint: EndpointView }) {
                 thumbLabel={words.canary.share(version)}
                 label={(value) => `${value} %`}
                 disabled={!canChange}
-                mb={10}
+                mb={7}
               />
               <NumberInput
                 label={words.canary.share(version)}
@@ -172,85 +173,67 @@ function Table({ endpoint, may }: { endpoint: EndpointView; may: boolean }) {
   const canChange = useCanChange();
   const give = useChange("post", "/v1/endpoints/{name}/rollback", { onSuccess: endpointsChanged });
   const { versions } = words;
-  const newestFirst = [...endpoint.versions].reverse();
+  const columns: readonly ShortColumn<VersionView>[] = [
+    {
+      title: versions.number,
+      cell: ({ number }) => (
+        <span>
+          <b>{number}</b> {number === endpoint.current && <span className="dim">{versions.serves}</span>}
+        </span>
+      ),
+    },
+    {
+      title: versions.state,
+      cell: ({ state, reason }) => (
+        <div>
+          <Status state={state} />
+          {reason && <div className="dim">{reason}</div>}
+        </div>
+      ),
+    },
+    {
+      title: versions.traffic,
+      numeric: true,
+      cell: ({ traffic }) => (traffic > 0 ? percent(traffic / 100) : NONE),
+    },
+    { title: versions.kernels, numeric: true, cell: kernelsOf },
+    { title: versions.source, cell: (version) => version.source || version.file },
+    { title: versions.runner, tight: true, cell: (version) => version.runner },
+    { title: versions.size, numeric: true, cell: (version) => bytes(version.num_bytes) },
+    {
+      title: versions.job,
+      tight: true,
+      cell: ({ job_id }) => (job_id === null ? NONE : <Link to={`/jobs/${job_id}`}>{job_id}</Link>),
+    },
+    { title: versions.by, cell: (version) => version.created_by },
+    { title: versions.at, numeric: true, cell: (version) => <Age since={version.created_at} /> },
+  ];
+  const giving: ShortColumn<VersionView> = {
+    title: text.more,
+    action: true,
+    cell: ({ number, traffic }) =>
+      traffic < 100 &&
+      endpoint.versions.length > 1 && (
+        <Button
+          variant="default"
+          aria-label={versions.give(number)}
+          disabled={!canChange}
+          loading={give.isPending && give.variables?.body.number === number}
+          onClick={() => give.mutate({ params: { path: { name: endpoint.name } }, body: { number } })}
+        >
+          {versions.giveShort}
+        </Button>
+      ),
+  };
   return (
     <Panel title={versions.title}>
       {give.error && <Problem error={give.error} />}
-      <section className={classes.scroll} tabIndex={0} aria-label={versions.title}>
-        <table className={classes.table}>
-          <thead>
-            <tr>
-              <th scope="col">{versions.number}</th>
-              <th scope="col">{versions.state}</th>
-              <th scope="col" className="num">
-                {versions.traffic}
-              </th>
-              <th scope="col" className="num">
-                {versions.kernels}
-              </th>
-              <th scope="col">{versions.source}</th>
-              <th scope="col">{versions.runner}</th>
-              <th scope="col" className="num">
-                {versions.size}
-              </th>
-              <th scope="col">{versions.job}</th>
-              <th scope="col">{versions.by}</th>
-              <th scope="col" className="num">
-                {versions.at}
-              </th>
-              {may && <th scope="col" aria-label={text.more} />}
-            </tr>
-          </thead>
-          <tbody>
-            {newestFirst.map((version) => (
-              <tr key={version.number}>
-                <td>
-                  <b>{version.number}</b>{" "}
-                  {version.number === endpoint.current && <span className="dim">{versions.serves}</span>}
-                </td>
-                <td style={{ minWidth: 120 }}>
-                  <Status state={version.state} />
-                  {version.reason && (
-                    <Text size="xs" c="dimmed" className="wrap">
-                      {version.reason}
-                    </Text>
-                  )}
-                </td>
-                <td className="num">{version.traffic > 0 ? percent(version.traffic / 100) : NONE}</td>
-                <td className="num">{kernelsOf(version)}</td>
-                <td style={{ minWidth: 140 }} className="wrap">
-                  {version.source || version.file}
-                </td>
-                <td>{version.runner}</td>
-                <td className="num">{bytes(version.num_bytes)}</td>
-                <td>{version.job_id === null ? NONE : <Link to={`/jobs/${version.job_id}`}>{version.job_id}</Link>}</td>
-                <td className="wrap">{version.created_by}</td>
-                <td className="num">
-                  <Age since={version.created_at} />
-                </td>
-                {may && (
-                  <td>
-                    {version.traffic < 100 && endpoint.versions.length > 1 && (
-                      <Button
-                        variant="default"
-                        size="compact-xs"
-                        aria-label={versions.give(version.number)}
-                        disabled={!canChange}
-                        loading={give.isPending && give.variables?.body.number === version.number}
-                        onClick={() =>
-                          give.mutate({ params: { path: { name: endpoint.name } }, body: { number: version.number } })
-                        }
-                      >
-                        {versions.giveShort}
-                      </Button>
-                    )}
-                  </td>
-                )}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <ShortTable
+        label={versions.title}
+        columns={may ? [...columns, giving] : columns}
+        rows={[...endpoint.versions].reverse()}
+        rowId={(version) => String(version.number)}
+      />
     </Panel>
   );
 }
@@ -259,46 +242,33 @@ function kernelsOf(version: VersionView): string {
   return version.num_kernels === 0 && version.wanted === 0 ? NONE : `${version.num_ready} of ${version.wanted}`;
 }
 
+type Kernel = VersionView["kernels"][number] & { version: number };
+
+const KERNELS: readonly ShortColumn<Kernel>[] = [
+  { title: words.versions.task, tight: true, cell: (kernel) => <span className="mono">{kernel.task_id}</span> },
+  { title: words.versions.state, cell: (kernel) => <Status state={kernel.state} /> },
+  { title: words.versions.number, cell: (kernel) => kernel.version },
+  { title: words.versions.node, cell: (kernel) => kernel.node_id },
+  { title: words.versions.slots, cell: (kernel) => kernel.slots.join(", ") },
+  { title: words.versions.age, numeric: true, cell: (kernel) => <Age since={kernel.started_at} /> },
+];
+
 function Kernels({ endpoint }: { endpoint: EndpointView }) {
   const { versions } = words;
-  const rows = livingVersions(endpoint).flatMap((version) => version.kernels.map((kernel) => ({ version, kernel })));
+  const rows = livingVersions(endpoint).flatMap((version) =>
+    version.kernels.map((kernel): Kernel => ({ ...kernel, version: version.number })),
+  );
   return (
     <Panel title={versions.kernelsTitle} aside={<span className="dim">{count(rows.length)}</span>}>
       {rows.length === 0 ? (
-        <Text c="dimmed">{versions.noKernels}</Text>
+        <span className="dim">{versions.noKernels}</span>
       ) : (
-        <section className={classes.scroll} tabIndex={0} aria-label={versions.kernelsTitle}>
-          <table className={classes.table}>
-            <thead>
-              <tr>
-                <th scope="col">{versions.task}</th>
-                <th scope="col">{versions.state}</th>
-                <th scope="col">{versions.number}</th>
-                <th scope="col">{versions.node}</th>
-                <th scope="col">{versions.slots}</th>
-                <th scope="col" className="num">
-                  {versions.age}
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map(({ version, kernel }) => (
-                <tr key={kernel.task_id}>
-                  <td className="mono">{kernel.task_id}</td>
-                  <td>
-                    <Status state={kernel.state} />
-                  </td>
-                  <td>{version.number}</td>
-                  <td>{kernel.node_id}</td>
-                  <td>{kernel.slots.join(", ")}</td>
-                  <td className="num">
-                    <Age since={kernel.started_at} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <ShortTable
+          label={versions.kernelsTitle}
+          columns={KERNELS}
+          rows={rows}
+          rowId={(kernel) => `${kernel.version} ${kernel.task_id}`}
+        />
       )}
     </Panel>
   );

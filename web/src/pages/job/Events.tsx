@@ -8,6 +8,7 @@ import { Time } from "../../components/Time";
 import { useAddress } from "../../components/useAddress";
 import { NONE } from "../../format/format";
 import { text } from "../../text";
+import { ofItself } from "./facts";
 
 const words = text.job.events;
 const PART = 200;
@@ -47,7 +48,7 @@ const COLUMNS: readonly ShortColumn<Schemas["Event"]>[] = [
 
 /** What happened to the job, the newest first. */
 export default function Events({ detail }: { detail: Schemas["JobDetail"] }) {
-  const { id } = detail.job;
+  const { id, spec } = detail.job;
   const address = useAddress();
   const kind = KINDS.filter((one) => address.all("kind").includes(one));
   const [limit, setLimit] = useState(PART);
@@ -62,6 +63,7 @@ export default function Events({ detail }: { detail: Schemas["JobDetail"] }) {
         label={words.kind}
         data={[...KINDS]}
         value={kind}
+        placeholder={kind.length === 0 ? words.allKinds : ""}
         clearable
         searchable
         maw={480}
@@ -76,7 +78,7 @@ export default function Events({ detail }: { detail: Schemas["JobDetail"] }) {
               <ShortTable
                 label={text.job.tabs.events}
                 columns={COLUMNS}
-                rows={page.events}
+                rows={page.events.map((event) => ({ ...event, message: ofItself(event.message, id, spec.name) }))}
                 rowId={(event) => String(event.seq)}
               />
               {page.events.length >= limit && limit < MOST && (

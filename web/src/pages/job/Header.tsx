@@ -1,7 +1,7 @@
 import { Tooltip } from "@mantine/core";
 import { IconCheck, IconInfoCircle } from "@tabler/icons-react";
-import type { ReactNode } from "react";
 import { Link } from "react-router";
+import { type Fact, Figures } from "../../components/Facts";
 import { ProgressBar } from "../../components/Progress";
 import { State } from "../../components/State";
 import { Swatch } from "../../components/Swatch";
@@ -11,6 +11,7 @@ import { fractionOf, isOver, type Job, kindOf, rangeOf, slotsOf } from "./facts"
 import classes from "./Job.module.css";
 
 const words = text.job;
+const said = words.progress;
 
 /** Which job it is, its state, whose, and what is claimed of its samples. */
 export function Header({ job }: { job: Job }) {
@@ -68,35 +69,40 @@ function Claim({ job }: { job: Job }) {
 /** How far it is, how fast, and when it will be done. */
 export function ProgressLine({ job }: { job: Job }) {
   const progress = job.progress;
-  const fraction = fractionOf(job);
   const [least, most] = slotsOf(job);
   const over = isOver(job);
   const runs = !over && (job.num_slots ?? 0) > 0;
-  const facts: (ReactNode | null)[] = [
+  const facts: (Fact | null)[] = [
+    progress == null || job.state === "completed" ? null : { label: said.label, value: <HowFar job={job} /> },
+    over && job.ended_at != null && job.started_at != null
+      ? { label: said.took, value: duration(job.ended_at - job.started_at) }
+      : null,
+    over ? null : { label: said.slots, value: said.of(count(job.num_slots ?? 0), rangeOf(least, most)) },
     progress == null
       ? null
-      : words.progress.epoch(count(Math.min(progress.epoch + 1, progress.num_epochs)), count(progress.num_epochs)),
-    progress == null ? null : words.progress.step(count(progress.step), count(progress.num_steps)),
+      : {
+          label: said.epoch,
+          value: said.of(count(Math.min(progress.epoch + 1, progress.num_epochs)), count(progress.num_epochs)),
+        },
+    progress == null ? null : { label: said.step, value: said.of(count(progress.step), count(progress.num_steps)) },
     runs && progress != null && progress.samples_per_s > 0
-      ? words.progress.speed(measure(progress.samples_per_s))
+      ? { label: said.speed, value: measure(progress.samples_per_s) }
       : null,
-    progress?.loss == null ? null : words.progress.loss(measure(progress.loss)),
-    over ? null : words.progress.slotsOf(count(job.num_slots ?? 0), rangeOf(least, most)),
-    words.progress.priority(count(job.priority)),
-    over && job.ended_at != null && job.started_at != null
-      ? words.progress.took(duration(job.ended_at - job.started_at))
-      : null,
+    progress?.loss == null ? null : { label: said.loss, value: measure(progress.loss) },
+    { label: said.priority, value: count(job.priority) },
   ];
-  const left = runs && progress?.eta_s != null ? words.progress.left(duration(progress.eta_s)) : null;
+  return <Figures figures={facts.filter((fact) => fact !== null)} />;
+}
+
+/** The share that is done, and the time that is left. */
+function HowFar({ job }: { job: Job }) {
+  const fraction = fractionOf(job);
+  const over = isOver(job);
+  const left = !over && (job.num_slots ?? 0) > 0 ? job.progress?.eta_s : null;
   return (
-    <section className={classes.progress} aria-label={words.progress.label}>
-      {fraction !== null && (
-        <div className={classes.progressBar}>
-          <ProgressBar fraction={fraction} label={words.progress.label} tall />
-          {left !== null && <b className="num">{left}</b>}
-        </div>
-      )}
-      <ul className={classes.facts}>{facts.map((fact) => fact !== null && <li key={String(fact)}>{fact}</li>)}</ul>
-    </section>
+    <span className={classes.howFar}>
+      {fraction !== null && <ProgressBar fraction={fraction} label={said.label} tall over={over} />}
+      {left != null && <span className={classes.left}>{said.left(duration(left))}</span>}
+    </span>
   );
 }

@@ -27,11 +27,14 @@ export default function Overview({ detail }: { detail: Schemas["JobDetail"] }) {
   const mayChange = useMay("jobs:write");
   const owns = useOwns(job.owner);
   const canBeChanged = mayChange && owns && !isOver(job);
+  const isExplained = job.state === "failed" || (!isOver(job) && !job.num_slots); // what one came for: why it does not run
+  const why = <WhyPanel id={job.id} remark={detail.remark ?? ""} />;
   return (
     <div className={classes.columns} data-single={!canBeChanged || undefined}>
       <div className={classes.column}>
+        {isExplained && why}
         <SlotStrip detail={detail} />
-        <WhyPanel id={job.id} remark={detail.remark ?? ""} />
+        {!isExplained && why}
         <NewestLines job={job} />
       </div>
       {canBeChanged && (
@@ -51,9 +54,15 @@ function WhyPanel({ id, remark }: { id: string; remark: string }) {
       <Answer query={why} rows={2}>
         {(shown) => {
           const history = shown.history.filter((event, index) => index > 0 || event.message !== shown.sentence);
+          const [sentence = "", ...trace] = shown.sentence.split("\n");
           return (
             <>
-              <p className={classes.why}>{shown.sentence || words.why.none}</p>
+              <p className={classes.why}>{sentence || words.why.none}</p>
+              {trace.length > 0 && (
+                <section className={classes.stack} tabIndex={0} aria-label={words.why.whole}>
+                  {trace.join("\n")}
+                </section>
+              )}
               {remark !== "" && <p className="wrap">{remark}</p>}
               {history.length > 0 && (
                 <>

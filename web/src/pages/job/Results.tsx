@@ -5,6 +5,7 @@ import { downloadOf, type Schemas } from "../../api/client";
 import { useGet } from "../../api/queries";
 import { Answer, Empty } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
+import { type ShortColumn, ShortTable } from "../../components/ShortTable";
 import { Time } from "../../components/Time";
 import { bytes, count } from "../../format/format";
 import { text } from "../../text";
@@ -56,30 +57,13 @@ export default function Results({ detail }: { detail: Schemas["JobDetail"] }) {
             found.checkpoints.length === 0 ? (
               <span className="dim">{words.noCheckpoints}</span>
             ) : (
-              <table className={classes.table} style={{ maxWidth: 480 }}>
-                <thead>
-                  <tr>
-                    <th scope="col" className="num">
-                      {words.step}
-                    </th>
-                    <th scope="col" className="num">
-                      {words.size}
-                    </th>
-                    <th scope="col">{words.at}</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {[...found.checkpoints].reverse().map((checkpoint) => (
-                    <tr key={checkpoint.step}>
-                      <td className="num">{count(checkpoint.step)}</td>
-                      <td className="num">{bytes(checkpoint.num_bytes)}</td>
-                      <td>
-                        <Time at={checkpoint.at} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+              <ShortTable
+                label={words.checkpoints}
+                columns={CHECKPOINTS}
+                rows={[...found.checkpoints].reverse()}
+                rowId={(checkpoint) => String(checkpoint.step)}
+                slim
+              />
             )
           }
         </Answer>
@@ -88,37 +72,26 @@ export default function Results({ detail }: { detail: Schemas["JobDetail"] }) {
   );
 }
 
+const CHECKPOINTS: readonly ShortColumn<Schemas["CheckpointFile"]>[] = [
+  { title: words.step, numeric: true, cell: (checkpoint) => count(checkpoint.step) },
+  { title: words.size, numeric: true, cell: (checkpoint) => bytes(checkpoint.num_bytes) },
+  { title: words.at, tight: true, cell: (checkpoint) => <Time at={checkpoint.at} /> },
+];
+
 function FilesTable({ id, files }: { id: string; files: readonly Schemas["ResultFile"][] }) {
-  return (
-    <section className={classes.box} tabIndex={0} aria-label={words.files}>
-      <table className={classes.table}>
-        <thead>
-          <tr>
-            <th scope="col">{words.path}</th>
-            <th scope="col" className="num">
-              {words.size}
-            </th>
-            <th scope="col">{words.changed}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {files.map((file) => (
-            <tr key={file.path}>
-              <th scope="row" className="wrap">
-                <a href={downloadOf(fileAddress(id, file.path))} download aria-label={words.download(file.path)}>
-                  <bdi>{file.path}</bdi>
-                </a>
-              </th>
-              <td className="num">{bytes(file.num_bytes)}</td>
-              <td>
-                <Time at={file.changed_at} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
-  );
+  const columns: readonly ShortColumn<Schemas["ResultFile"]>[] = [
+    {
+      title: words.path,
+      cell: ({ path }) => (
+        <a href={downloadOf(fileAddress(id, path))} download aria-label={words.download(path)}>
+          <bdi>{path}</bdi>
+        </a>
+      ),
+    },
+    { title: words.size, numeric: true, cell: (file) => bytes(file.num_bytes) },
+    { title: words.changed, tight: true, cell: (file) => <Time at={file.changed_at} /> },
+  ];
+  return <ShortTable label={words.files} columns={columns} rows={files} rowId={(file) => file.path} slim />;
 }
 
 /** The route of a file: each part of its path by itself, whatever characters it has. */

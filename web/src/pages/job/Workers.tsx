@@ -7,6 +7,7 @@ import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
 import { Empty, Problem } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
+import { type ShortColumn, ShortTable } from "../../components/ShortTable";
 import { State } from "../../components/State";
 import { Age, Time } from "../../components/Time";
 import { NONE } from "../../format/format";
@@ -38,66 +39,51 @@ export default function Workers({ detail }: { detail: Schemas["JobDetail"] }) {
     <>
       {live.length > 0 && (
         <Panel title={words.live} aside={mayAsk && owns && !isOver(job) && <AskStacks id={job.id} />}>
-          <Tasks id={job.id} tasks={live} label={words.live} />
+          <Tasks tasks={live} label={words.live} />
         </Panel>
       )}
       <Stacks id={job.id} />
       {past.length > 0 && (
         <Panel title={words.past}>
-          <Tasks id={job.id} tasks={past} label={words.past} />
+          <Tasks tasks={past} label={words.past} past />
         </Panel>
       )}
     </>
   );
 }
 
-function Tasks({ id, tasks, label }: { id: string; tasks: readonly Schemas["Task"][]; label: string }) {
-  const ended = tasks.some((task) => task.ended_at != null);
-  const columns = words.columns;
-  return (
-    <section className={classes.box} tabIndex={0} aria-label={label}>
-      <table className={classes.table}>
-        <thead>
-          <tr>
-            <th scope="col">{columns.task}</th>
-            <th scope="col">{columns.state}</th>
-            <th scope="col">{columns.node}</th>
-            <th scope="col">{columns.slots}</th>
-            <th scope="col">{columns.started}</th>
-            <th scope="col" className="num">
-              {columns.lasted}
-            </th>
-            <th scope="col" className="num">
-              {ended ? columns.exit : columns.pid}
-            </th>
-            {ended && <th scope="col">{columns.reason}</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {tasks.map((task) => (
-            <tr key={task.id}>
-              <th scope="row" style={{ whiteSpace: "nowrap" }}>
-                <Link to={`/jobs/${id}/logs?log=${encodeURIComponent(`${task.id}/stdout`)}`}>{task.id}</Link>
-              </th>
-              <td>
-                <State state={TONES[task.state].state} tone={TONES[task.state].tone} word={words.states[task.state]} />
-              </td>
-              <td className="wrap">{task.node_id}</td>
-              <td>{task.slots.join(", ") || NONE}</td>
-              <td style={{ whiteSpace: "nowrap" }}>
-                <Time at={task.started_at} />
-              </td>
-              <td className="num">
-                <Age since={task.started_at} until={task.ended_at ?? null} />
-              </td>
-              <td className="num">{ended ? (task.exit_code ?? NONE) : (task.pid ?? NONE)}</td>
-              {ended && <td className="wrap">{task.reason || NONE}</td>}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
-  );
+const { columns } = words;
+type Task = Schemas["Task"];
+const WHERE: readonly ShortColumn<Task>[] = [
+  {
+    title: columns.task,
+    tight: true,
+    cell: (task) => (
+      <Link to={`/jobs/${task.job_id}/logs?log=${encodeURIComponent(`${task.id}/stdout`)}`}>{task.id}</Link>
+    ),
+  },
+  {
+    title: columns.state,
+    cell: ({ state }) => <State state={TONES[state].state} tone={TONES[state].tone} word={words.states[state]} />,
+  },
+  { title: columns.node, cell: (task) => task.node_id },
+  { title: columns.slots, cell: (task) => task.slots.join(", ") || NONE },
+  { title: columns.started, tight: true, cell: (task) => <Time at={task.started_at} /> },
+  {
+    title: columns.lasted,
+    numeric: true,
+    cell: (task) => <Age since={task.started_at} until={task.ended_at ?? null} />,
+  },
+];
+const LIVE = [...WHERE, { title: columns.pid, numeric: true, cell: (task: Task) => task.pid ?? NONE }];
+const PAST = [
+  ...WHERE,
+  { title: columns.exit, numeric: true, cell: (task: Task) => task.exit_code ?? NONE },
+  { title: columns.reason, cell: (task: Task) => task.reason || NONE },
+];
+
+function Tasks({ tasks, label, past = false }: { tasks: readonly Task[]; label: string; past?: boolean }) {
+  return <ShortTable label={label} columns={past ? PAST : LIVE} rows={tasks} rowId={(task) => task.id} />;
 }
 
 function AskStacks({ id }: { id: string }) {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { changedTags, differences, flatten, linesOfTags, rangeOf } from "./facts";
+import { changedTags, differences, flatten, linesOfTags, ofItself, rangeOf } from "./facts";
 
 test("tags are changed by their lines: new, other, and gone", () => {
   const before = { lr: "0.1", seed: "3", stage: "a" };
@@ -21,6 +21,14 @@ test("differences name both sides", () => {
     { field: "c.d", mine: "x", theirs: null },
     { field: "e", mine: null, theirs: "5" },
   ]);
+});
+
+test("on its own page a job is not named before every sentence", () => {
+  const of = (message: string) => ofItself(message, "job-6", "resnet (night)");
+  expect(of("job-6 (resnet (night)): epoch 3 is finished")).toBe("epoch 3 is finished");
+  expect(of("job-6 (resnet (night)) has completed")).toBe("has completed");
+  expect(of("job-60 (resnet (night)) has completed")).toBe("job-60 (resnet (night)) has completed");
+  expect(of("2 of 8 slots: its maximum")).toBe("2 of 8 slots: its maximum");
 });
 
 test("a range of one size is one number", () => {

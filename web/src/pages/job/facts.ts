@@ -33,6 +33,12 @@ export function fractionOf(job: Job): number | null {
   return Math.min(1, progress.step / progress.num_steps);
 }
 
+/** A sentence of the server about a job, without the job's name before it: for the page of that job. */
+export function ofItself(message: string, id: string, name: string): string {
+  const prefix = `${id} (${name})`;
+  return message.startsWith(prefix) ? message.slice(prefix.length).replace(/^:? /, "") : message;
+}
+
 /** Tags as they are typed: one in a line. */
 export function linesOfTags(tags: Readonly<Record<string, string>>): string {
   return Object.entries(tags)

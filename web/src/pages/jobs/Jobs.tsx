@@ -97,7 +97,9 @@ function List({ query, chosen, onChoose }: Props) {
         card={cardOf}
         empty={isFiltered(search) ? <Nothing /> : <NoJobs />}
       />
-      <p className={classes.total}>{words.total(count(list.rows.length), list.rows.length === 1)}</p>
+      {list.rows.length > 0 && (
+        <p className={classes.total}>{words.total(count(list.rows.length), list.rows.length === 1)}</p>
+      )}
     </section>
   );
 }

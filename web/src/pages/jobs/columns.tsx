@@ -58,7 +58,11 @@ export const COLUMNS: readonly Column<JobRow>[] = [
       row.original.progress === null ? (
         NONE
       ) : (
-        <ProgressBar fraction={row.original.progress.fraction} label={`${title.progress} ${row.original.id}`} />
+        <ProgressBar
+          fraction={row.original.progress.fraction}
+          label={`${title.progress} ${row.original.id}`}
+          over={row.original.ended_at !== null}
+        />
       ),
   },
   { id: "next", header: title.next, size: 140, cell: ({ row }) => nextOf(row.original) },

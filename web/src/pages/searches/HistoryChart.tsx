@@ -1,6 +1,6 @@
 import { useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
-import { axis, Plot, type PlotOptions } from "../../components/Plot";
+import { axis, Plot, type PlotOptions, sizeOfAxis } from "../../components/Plot";
 import { measure, measures } from "../../format/format";
 import { text } from "../../text";
 import type { Tokens } from "../../theme/tokens";
@@ -36,7 +36,7 @@ export function HistoryChart({ history, log, metric, height = 220 }: Props) {
         size: 30,
         values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")),
       }),
-      axis(tokens, { size: 64, values: (_, ticks) => measures(ticks) }),
+      axis(tokens, { size: sizeOfAxis, values: (_, ticks) => measures(ticks) }),
     ],
     series: [
       {},

@@ -1,4 +1,4 @@
-import { Button, Checkbox, Group, Progress, SegmentedControl, Stack, Text } from "@mantine/core";
+import { Button, Checkbox, Group, Progress, SegmentedControl, Stack } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { type FocusEvent, type FormEvent, useMemo, useRef, useState } from "react";
 import { useGet } from "../../api/queries";
@@ -17,6 +17,7 @@ import { percent } from "../../format/format";
 import { text } from "../../text";
 import type { FieldName } from "../submit/fields";
 import { ChoiceField, FormProvider, TextField } from "../submit/form";
+import outcome from "../submit/Outcome.module.css";
 import { More, Size, Surroundings } from "../submit/Sections";
 import columns from "../submit/Submit.module.css";
 import { AlgorithmPanel } from "./Algorithm";
@@ -128,7 +129,7 @@ export default function NewSearch() {
                   {words.sending(percent(begin.sent))}
                 </div>
               )}
-              {missing.length > 0 && <Text c="dimmed">{`${words.missing}: ${missing.join(", ")}.`}</Text>}
+              {missing.length > 0 && <span className="dim">{`${words.missing}: ${missing.join(", ")}.`}</span>}
               <Button type="submit" size="sm" loading={begin.sent !== null} disabled={!canChange}>
                 {words.begin}
               </Button>
@@ -304,28 +305,28 @@ interface SaidProps {
 
 /** What the server says of it. */
 function Said({ isWrong, told, preview }: SaidProps) {
-  if (isWrong) return <Text c="dimmed">{words.mend}</Text>;
+  if (isWrong) return <p className={outcome.note}>{words.mend}</p>;
   if (preview.data === undefined) {
-    return preview.error === null ? <Text c="dimmed">{words.asking}</Text> : <Problem error={preview.error} />;
+    return preview.error === null ? <p className={outcome.note}>{words.asking}</p> : <Problem error={preview.error} />;
   }
+  const isSound = told.length === 0;
   return (
-    <Stack gap="xs" aria-live="polite">
-      {told.length > 0 && <Text fw={500}>{words.refused}</Text>}
+    <div className={outcome.outcome} aria-live="polite">
+      <p className={isSound ? outcome.headline : outcome.refused}>{isSound ? words.sound : words.refused}</p>
       {told.map((one) => (
-        <Text key={`${one.field} ${one.message}`} className="wrap">
+        <p key={`${one.field} ${one.message}`} className="wrap">
           {one.field === "" ? one.message : `${one.field}: ${one.message}`}
-        </Text>
+        </p>
       ))}
-      {told.length === 0 && <Text fw={500}>{words.sound}</Text>}
-      {told.length === 0 && preview.data.sentence !== "" && (
-        <Text className="wrap">{words.firstTrial(preview.data.sentence)}</Text>
+      {isSound && preview.data.sentence !== "" && (
+        <p className={`${outcome.sentence} wrap`}>{words.firstTrial(preview.data.sentence)}</p>
       )}
       {preview.data.notes.map((note) => (
-        <Text key={note} c="dimmed" className="wrap">
+        <p key={note} className={`${outcome.note} wrap`}>
           {note}
-        </Text>
+        </p>
       ))}
-    </Stack>
+    </div>
   );
 }
 

@@ -100,8 +100,9 @@ export default function Searches() {
 function Card({ search }: { search: SearchView }) {
   return (
     <Stack gap={4}>
-      <div style={{ display: "flex", justifyContent: "space-between", gap: 12 }}>
-        <strong className="cut" title={search.name}>
+      <div style={{ display: "flex", alignItems: "center", gap: 8 }}>
+        {search.colour != null && <Swatch colour={search.colour} />}
+        <strong className="cut" style={{ flex: 1 }} title={search.name}>
           {search.name}
         </strong>
         <Status state={search.state} />

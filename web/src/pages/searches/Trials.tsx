@@ -81,6 +81,7 @@ export function Trials({ search }: { search: SearchView }) {
         sort={sort}
         onSort={(value) => address.set({ sort: value })}
         onRange={pages.onRange}
+        maxHeight="max(320px, calc(100dvh - 340px))"
         card={(trial) => <Card trial={trial} />}
         empty={pages.total === 0 && <p className="dim">{states.length > 0 ? words.none : words.notYet}</p>}
       />

@@ -91,7 +91,7 @@ function Shown({ data }: { data: Preview }) {
 }
 
 function headlineOf(data: Preview): string {
-  if (!data.starts) return words.waits;
+  if (!data.starts) return data.would_get > 0 ? words.startsSoon : words.waits;
   const starts = words.starts(counted(data.starts_with, "slot"));
   return data.would_get > data.starts_with ? `${starts} ${words.grows(counted(data.would_get, "slot"))}` : starts;
 }

@@ -1,4 +1,4 @@
-import { Button, Group, Kbd, Progress, SegmentedControl, Stack, Text } from "@mantine/core";
+import { Button, Group, Progress, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { type FormEvent, useMemo, useRef, useState } from "react";
 import { JOB } from "../../api/constraints";
@@ -114,7 +114,12 @@ export function SubmitForm({ from, base }: Props) {
               <Progress value={100 * submission.share} aria-label={words.submit} />
             </Stack>
           ) : (
-            <Button type="submit" size="sm" disabled={!canChange} rightSection={<Kbd size="xs">{words.keys}</Kbd>}>
+            <Button
+              type="submit"
+              size="sm"
+              disabled={!canChange}
+              rightSection={<kbd className={classes.keys}>{words.keys}</kbd>}
+            >
               {words.submit}
             </Button>
           )}

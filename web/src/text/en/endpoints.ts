@@ -139,6 +139,7 @@ export const endpoints = {
     kernelsOf: (ready: string, min: string, max: string) => `${ready} of ${min}–${max}`,
   },
   charts: {
+    title: "Load",
     requests: "Requests per second",
     answered: "answered",
     errors: "errors",

@@ -259,7 +259,7 @@ export const searches = {
     mend: "Mend what is marked to see what would happen.",
     asking: "Asking…",
     refused: "It would be refused",
-    sound: "It can begin.",
+    sound: "Nothing is wrong with it.",
     firstTrial: (sentence: string) => `Its first trial: ${sentence}`,
     same: { cli: "Command line", python: "Python", file: "File" },
     limits: "Limits",

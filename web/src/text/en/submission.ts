@@ -113,6 +113,7 @@ export const submission = {
   starts: (slots: string) => `Starts with ${slots}.`,
   grows: (slots: string) => `Grows to ${slots}.`,
   waits: "Waits for slots.",
+  startsSoon: "Starts as soon as others give slots back.",
   takes: (slots: string, from: string) => `Takes ${slots} from ${from}.`,
   others: "jobs that you do not see",
   mayChange: "Others may change it before you submit.",
