@@ -89,9 +89,12 @@ interface ShownProps<T> {
   children: (data: T) => ReactNode;
 }
 
-/** The answer of a query; its error, or that it is on its way. What was there stays when a later request fails. */
+/** The answer of a query; its error, that there is no such thing, or that it is on its way. What was there stays when a later request fails. */
 export function Answer<T>({ query, rows, height, children }: ShownProps<T>) {
   if (query.data !== undefined) return <>{children(query.data)}</>;
+  if (query.error instanceof Refused && query.error.status === 404) {
+    return <Empty title={text.notFound.title} hint={query.error.message} />;
+  }
   if (query.error != null) return <Problem error={query.error} retry={() => query.refetch()} />;
   return <Loading rows={rows} height={height} />;
 }

@@ -1,6 +1,5 @@
 import { Select } from "@mantine/core";
 import { useGet } from "../api/queries";
-import { BELOW } from "./below";
 
 interface Props {
   label: string;
@@ -17,7 +16,6 @@ export function QueueField({ label, description, value, onChange, disabled = fal
   const names = queues.data?.queues.map(({ queue }) => queue.name) ?? [];
   return (
     <Select
-      {...BELOW}
       label={label}
       {...(description && { description })}
       searchable

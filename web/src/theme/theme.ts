@@ -52,6 +52,8 @@ export const theme = createTheme({
   respectReducedMotion: true,
   components: {
     InputWrapper: {
+      // what is said of a field stands below it, so that fields beside each other are level
+      defaultProps: { inputWrapperOrder: ["label", "input", "description", "error"] },
       vars: () => ({
         label: {},
         error: { "--input-error-size": "12px" },

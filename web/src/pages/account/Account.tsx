@@ -78,7 +78,7 @@ function Browser() {
   return (
     <Stack gap="md">
       <div>
-        <Input.Label component="div" id="colours">
+        <Input.Label size="xs" component="div" id="colours">
           {words.browser.colours}
         </Input.Label>
         <SegmentedControl

@@ -58,7 +58,7 @@ export default function Audit() {
         <FilterField name="q" label={words.what} type="search" />
         <FilterField name="who" label={words.who} type="text" />
         <div className={classes.outcome}>
-          <Input.Label component="div" id="outcome">
+          <Input.Label size="xs" component="div" id="outcome">
             {words.outcome}
           </Input.Label>
           <SegmentedControl

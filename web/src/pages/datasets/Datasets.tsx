@@ -87,16 +87,7 @@ export default function Datasets() {
   const datasets = useGet("/v1/datasets", { params: { query: { limit: 1000 } } });
   const uploads = useGet("/v1/uploads", {}, { enabled: mayAdd });
   return (
-    <Page
-      title={words.title}
-      actions={
-        mayAdd && (
-          <Button component={Link} to="/datasets/-new" leftSection={<IconPlus size={16} aria-hidden />}>
-            {words.add}
-          </Button>
-        )
-      }
-    >
+    <Page title={words.title} actions={mayAdd && <AddButton />}>
       {mayAdd && <Unfinished />}
       <Answer query={uploads.isLoading ? { ...datasets, data: undefined } : datasets} rows={6}>
         {({ datasets: all }) =>
@@ -104,6 +95,7 @@ export default function Datasets() {
             <Empty
               title={words.empty}
               hint={words.emptyHint}
+              action={mayAdd && <AddButton />}
               command={mayAdd ? "pliant data add flowers/ --kind images" : undefined}
             />
           ) : (
@@ -178,5 +170,13 @@ function Card({ dataset }: { dataset: Dataset }) {
       </span>
       <span className="num dim">{dataset.state === "ready" ? bytes(dataset.content?.num_bytes) : NONE}</span>
     </div>
+  );
+}
+
+function AddButton() {
+  return (
+    <Button component={Link} to="/datasets/-new" leftSection={<IconPlus size={16} aria-hidden />}>
+      {words.add}
+    </Button>
   );
 }

@@ -7,13 +7,13 @@ import { useRevised } from "../../api/useRevised";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
 import { CopyButton } from "../../components/Copy";
-import { type Fact, Facts } from "../../components/Facts";
+import { type Fact, Facts, Figures } from "../../components/Facts";
 import { Problem } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
 import { Sharing } from "../../components/Sharing";
 import { Swatch } from "../../components/Swatch";
 import { Time } from "../../components/Time";
-import { bytes, count, measure, NONE, percent } from "../../format/format";
+import { bytes, count, measure, percent } from "../../format/format";
 import { text } from "../../text";
 import classes from "./Datasets.module.css";
 import { type Dataset, insideOf, samplesOf } from "./shown";
@@ -25,33 +25,48 @@ export function Overview({ dataset }: { dataset: Dataset }) {
   const mayChange = useMay("data:write") && owns;
   const { splits = {}, labels = {}, columns = [] } = insideOf(dataset);
   return (
-    <div className={classes.columns}>
-      <div className={classes.stack}>
-        {Object.keys(splits).length > 0 && <Splits splits={splits} />}
-        {Object.keys(labels).length > 0 && <Labels labels={labels} />}
-        {columns.length > 0 && <Columns columns={columns} />}
-        <Panel title={words.facts}>
-          <Facts facts={factsOf(dataset)} />
-        </Panel>
+    <>
+      {dataset.state === "ready" && <Figures figures={figuresOf(dataset)} />}
+      <div className={classes.columns}>
+        <div className={classes.stack}>
+          {Object.keys(splits).length > 0 && <Splits splits={splits} />}
+          {Object.keys(labels).length > 0 && <Labels labels={labels} />}
+          {columns.length > 0 && <Columns columns={columns} />}
+          <Panel title={words.facts}>
+            <Facts facts={factsOf(dataset)} />
+          </Panel>
+        </div>
+        <div className={classes.stack}>
+          <Description dataset={dataset} mayChange={mayChange} />
+          <Shared dataset={dataset} mayChange={mayChange} />
+        </div>
       </div>
-      <div className={classes.stack}>
-        <Description dataset={dataset} mayChange={mayChange} />
-        <Shared dataset={dataset} mayChange={mayChange} />
-      </div>
-    </div>
+    </>
   );
+}
+
+/** How much there is, of what. */
+function figuresOf(dataset: Dataset): Fact[] {
+  const { labels = {}, columns = [], image_size: size, num_files, num_bytes } = insideOf(dataset);
+  const samples = samplesOf(dataset);
+  const numLabels = Object.keys(labels).length;
+  const figures: (Fact | false)[] = [
+    samples !== null && { label: words.fact.samples, value: count(samples) },
+    { label: words.fact.size, value: bytes(num_bytes) },
+    { label: words.fact.files, value: count(num_files) },
+    numLabels > 0 && { label: words.fact.classes, value: count(numLabels) },
+    columns.length > 0 && { label: words.fact.columns, value: count(columns.length) },
+    size != null && { label: words.fact.imageSize, value: size.join(" × ") },
+    { label: words.columns.kind, value: words.kinds[dataset.kind] },
+  ];
+  return figures.filter((figure) => figure !== false);
 }
 
 function factsOf(dataset: Dataset): Fact[] {
   const { source } = dataset;
-  const { checksum = "", mean = [], deviation = [], image_size: size, num_files, num_bytes } = insideOf(dataset);
-  const isReady = dataset.state === "ready";
+  const { checksum = "", mean = [], deviation = [] } = insideOf(dataset);
   const facts: (Fact | false)[] = [
-    { label: words.columns.kind, value: words.kinds[dataset.kind] },
-    isReady && { label: words.fact.samples, value: count(samplesOf(dataset)) },
-    isReady && { label: words.fact.files, value: count(num_files) },
-    isReady && { label: words.fact.size, value: bytes(num_bytes) },
-    size != null && { label: words.fact.imageSize, value: size.join(" × ") },
+    dataset.state !== "ready" && { label: words.columns.kind, value: words.kinds[dataset.kind] },
     mean.length > 0 && { label: words.fact.mean, value: mean.map(measure).join(", ") },
     deviation.length > 0 && { label: words.fact.deviation, value: deviation.map(measure).join(", ") },
     checksum !== "" && {
@@ -109,7 +124,7 @@ function Labels({ labels }: { labels: Readonly<Record<string, number>> }) {
   const entries = Object.entries(labels);
   const most = Math.max(1, ...entries.map(([, value]) => value));
   return (
-    <Panel title={words.labels} aside={<span className="dim">{count(entries.length)}</span>}>
+    <Panel title={words.labels}>
       <section className={classes.bars} tabIndex={0} aria-label={words.labels}>
         {entries.map(([label, value]) => (
           <div key={label} style={{ display: "contents" }}>
@@ -127,7 +142,7 @@ function Labels({ labels }: { labels: Readonly<Record<string, number>> }) {
 
 function Columns({ columns }: { columns: Schemas["Content"]["columns"] }) {
   return (
-    <Panel title={words.fact.columns} aside={<span className="dim">{count(columns.length)}</span>}>
+    <Panel title={words.fact.columns}>
       <section className={classes.table} tabIndex={0} aria-label={words.fact.columns}>
         <table>
           <thead>
@@ -208,21 +223,21 @@ function Description({ dataset, mayChange }: { dataset: Dataset; mayChange: bool
         mayChange &&
         typed === null && (
           <Button
-            variant="subtle"
-            color="gray"
+            variant="default"
+            size="compact-xs"
             onClick={() => {
               setShown(dataset);
               setTyped(now);
             }}
           >
-            {words.edit}
+            {now === "" ? words.addDescription : words.edit}
           </Button>
         )
       }
     >
       {typed === null ? (
         <Text size="sm" className="wrap" c={now === "" ? "dimmed" : undefined} style={{ whiteSpace: "pre-wrap" }}>
-          {now === "" ? NONE : now}
+          {now === "" ? words.noDescription : now}
         </Text>
       ) : (
         <Stack gap="sm">

@@ -6,7 +6,6 @@ import { type Refused, Unreachable } from "../../api/problem";
 import { useChange, useGet } from "../../api/queries";
 import { send } from "../../api/send";
 import { useCanChange } from "../../app/Connection";
-import { BELOW } from "../../components/below";
 import { Dialog } from "../../components/Dialog";
 import { DropFiles } from "../../components/DropFiles";
 import { JobField } from "../../components/JobField";
@@ -212,7 +211,6 @@ function Numbers({ wish, set, isVersion, error }: NumbersProps) {
     <div className={classes.pictureFields}>
       {isVersion ? (
         <NumberInput
-          {...BELOW}
           label={words.traffic}
           description={words.trafficHint}
           min={1}
@@ -245,7 +243,6 @@ function Numbers({ wish, set, isVersion, error }: NumbersProps) {
         </>
       )}
       <NumberInput
-        {...BELOW}
         label={words.slots}
         description={words.slotsHint}
         min={0.01}

@@ -4,7 +4,6 @@ import { useState } from "react";
 import { useRevised } from "../../api/useRevised";
 import { useCanChange } from "../../app/Connection";
 import { useMay, useOwns } from "../../app/session";
-import { BELOW } from "../../components/below";
 import { Problem } from "../../components/Notice";
 import { Panel } from "../../components/Panel";
 import { QueueField } from "../../components/QueueField";
@@ -156,7 +155,6 @@ function FieldInput({ field, value, onChange, disabled, error }: FieldProps) {
   if (bounds === null) {
     return (
       <Textarea
-        {...BELOW}
         label={label}
         description={doc}
         autosize
@@ -172,7 +170,6 @@ function FieldInput({ field, value, onChange, disabled, error }: FieldProps) {
   const write = bounds.whole ? count : measure;
   return (
     <NumberInput
-      {...BELOW}
       label={label}
       description={`${doc} ${words.bounds(write(bounds.low), write(bounds.high))}${unit ? ` ${unit}` : ""}.`}
       suffix={unit ? ` ${unit}` : ""}

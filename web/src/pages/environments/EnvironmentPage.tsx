@@ -108,7 +108,7 @@ function Overview({ environment }: { environment: Environment }) {
 function factsOf(environment: Environment): Fact[] {
   const { fact } = words;
   const facts: (Fact | false)[] = [
-    environment.python !== "" && { label: fact.python, value: environment.python },
+    environment.python !== "" && { label: fact.python, value: <span className="mono">{environment.python}</span> },
     environment.builder !== "" && { label: fact.builder, value: environment.builder },
     environment.num_bytes > 0 && { label: fact.size, value: bytes(environment.num_bytes) },
     environment.built_at !== null && { label: fact.built, value: <Time at={environment.built_at} /> },

@@ -86,22 +86,14 @@ export default function Environments() {
   const sort = address.get("sort") ?? "name";
   const query = address.get("q") ?? "";
   return (
-    <Page
-      title={words.title}
-      actions={
-        mayAdd && (
-          <Button component={Link} to="/environments/-new" leftSection={<IconPlus size={16} aria-hidden />}>
-            {words.add}
-          </Button>
-        )
-      }
-    >
+    <Page title={words.title} actions={mayAdd && <AddButton />}>
       <Answer query={environments} rows={6}>
         {({ environments: all }) =>
           all.length === 0 ? (
             <Empty
               title={words.empty}
               hint={words.emptyHint}
+              action={mayAdd && <AddButton />}
               command={mayAdd ? "pliant env add nlp --requirements requirements.txt" : undefined}
             />
           ) : (
@@ -156,5 +148,13 @@ function Card({ environment }: { environment: Environment }) {
       </span>
       <span className="num dim">{environment.num_bytes > 0 ? bytes(environment.num_bytes) : NONE}</span>
     </div>
+  );
+}
+
+function AddButton() {
+  return (
+    <Button component={Link} to="/environments/-new" leftSection={<IconPlus size={16} aria-hidden />}>
+      {words.add}
+    </Button>
   );
 }

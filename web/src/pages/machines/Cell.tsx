@@ -43,10 +43,7 @@ export function Cell({ machine, slot, by }: Props) {
       {device !== null && <Gpu device={device} />}
       <div className={classes.foot}>
         {slot.excluded === null && <ExcludeButton machine={machine} slot={slot.slot} />}
-        <span className={classes.number}>
-          <span className="unseen">{words.slot(slot.slot)}</span>
-          <span aria-hidden>{slot.slot}</span>
-        </span>
+        <span className={classes.number}>{words.slot(slot.slot)}</span>
       </div>
     </li>
   );
@@ -84,7 +81,7 @@ function Gpu({ device }: { device: Device }) {
         </>
       )}
       <div className={classes.says}>
-        {device.utilisation != null && <span>{percent(device.utilisation)}</span>}
+        {device.utilisation != null && <span>{words.busyOf(percent(device.utilisation))}</span>}
         {device.temperature_c != null && <span>{words.degrees(device.temperature_c.toFixed(0))}</span>}
       </div>
     </div>
@@ -102,6 +99,7 @@ function ExcludeButton({ machine, slot }: { machine: Machine; slot: number }) {
         variant="subtle"
         color="gray"
         size={24}
+        className={classes.exclude}
         aria-label={label}
         title={label}
         onClick={() => setAsks(true)}

@@ -5,6 +5,7 @@ import { FormActions } from "../../components/FormActions";
 import { Problem } from "../../components/Notice";
 import { Words } from "../../components/Words";
 import { text } from "../../text";
+import classes from "./Machines.module.css";
 import type { Machine } from "./map";
 
 const words = text.machines;
@@ -54,7 +55,7 @@ export function ExcludeDialog({ machine, slot, onClose }: Props) {
           {!isWhole && (
             <Input.Wrapper label={words.which} labelElement="div">
               <Chip.Group multiple value={chosen} onChange={setChosen}>
-                <Group gap="xs" mt={4} role="group" aria-label={words.which}>
+                <Group className={classes.chips} role="group" aria-label={words.which}>
                   {machine.slots.map(({ slot: number }) => (
                     <Chip key={number} value={String(number)} size="sm" radius="sm">
                       {number}

@@ -87,14 +87,14 @@ function Legend({ machines, by }: { machines: readonly Machine[]; by: ColourBy }
             {entry.key !== entry.name && <span className="dim">{entry.key} </span>}
             {entry.name}
           </Link>
-          <b className="num">{measure(entry.slots)}</b>
+          <b className="num">{words.numSlots(measure(entry.slots))}</b>
         </li>
       ))}
       {others > 0 && (
         <li>
           <Swatch colour={null} />
           <span>{words.others}</span>
-          <b className="num">{count(others)}</b>
+          <b className="num">{words.numSlots(count(others))}</b>
         </li>
       )}
     </ul>

@@ -39,7 +39,6 @@ export function DeployDialog({ training, onClose }: { training: Training; onClos
           <TextInput
             label={words.name}
             description={words.nameHint}
-            inputWrapperOrder={["label", "input", "description", "error"]}
             required
             maxLength={50}
             spellCheck={false}
@@ -52,7 +51,6 @@ export function DeployDialog({ training, onClose }: { training: Training; onClos
             <NumberInput
               label={words.min}
               description={words.minHint}
-              inputWrapperOrder={["label", "input", "description", "error"]}
               min={0}
               max={4096}
               clampBehavior="none"

@@ -119,23 +119,13 @@ function ValueField({ label, kind, choices, value, onChange, usual, open, hint, 
             { value: "false", label: words.form.no },
           ]
         : [...new Set(choices ?? [])];
-    return (
-      <Select
-        {...common}
-        data={data}
-        value={value || null}
-        onChange={(next) => onChange(next ?? "")}
-        clearable
-        inputWrapperOrder={["label", "input", "description", "error"]}
-      />
-    );
+    return <Select {...common} data={data} value={value || null} onChange={(next) => onChange(next ?? "")} clearable />;
   }
   const isList = kind === "ints" || kind === "floats";
   return (
     <TextInput
       {...common}
       description={isList ? [hint, words.form.list].filter(Boolean).join(" · ") : common.description}
-      inputWrapperOrder={["label", "input", "description", "error"]}
       inputMode={kind === "text" || isList ? "text" : "decimal"}
       value={value}
       onChange={(event) => onChange(event.currentTarget.value)}
@@ -269,7 +259,6 @@ export function EngineField({ form, change, wrong, engines }: OneField & { engin
     <Select
       label={words.form.engine}
       description={words.engineHints[form.engine]}
-      inputWrapperOrder={["label", "input", "description", "error"]}
       data={(engines.length > 0 ? engines : [form.engine]).map((engine) => ({
         value: engine,
         label: words.engines[engine] ?? engine,
@@ -291,7 +280,6 @@ export function ShareFields({ form, change, wrong }: OneField) {
         size="xs"
         label={words.form.shareLabel}
         description={words.form.shareHint}
-        inputWrapperOrder={["label", "input", "description", "error"]}
         value={[...form.sharedWith]}
         onChange={(value) => change({ ...form, sharedWith: value })}
         error={wrong("shared_with")}

@@ -120,7 +120,7 @@ export function ModelsTable({ add }: { add: ReactNode }) {
         );
         return (
           <>
-            <Toolbar rows={rows.length} />
+            <Toolbar rows={rows.length} noun="model" />
             <DataTable
               label={words.tabs.models}
               columns={COLUMNS}

@@ -191,7 +191,6 @@ function Fields({ form, change, wrong, folder, named }: FieldsProps) {
         size="xs"
         label={words.elasticFile}
         description={words.elasticHint}
-        inputWrapperOrder={["label", "input", "description", "error"]}
         data={scripts}
         maxLength={400}
         value={form.elasticFile}
@@ -227,7 +226,6 @@ function Fields({ form, change, wrong, folder, named }: FieldsProps) {
         size="xs"
         label={text.models.form.shareLabel}
         description={text.models.form.shareHint}
-        inputWrapperOrder={["label", "input", "description", "error"]}
         value={[...form.sharedWith]}
         onChange={(sharedWith) => change({ ...form, sharedWith })}
         error={wrong("shared_with")}

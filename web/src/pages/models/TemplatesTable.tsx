@@ -90,7 +90,7 @@ export function TemplatesTable({ add }: { add: ReactNode }) {
         );
         return (
           <>
-            <Toolbar rows={rows.length} />
+            <Toolbar rows={rows.length} noun="template" />
             <DataTable
               label={words.tabs.templates}
               columns={COLUMNS}

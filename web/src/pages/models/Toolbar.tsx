@@ -1,14 +1,14 @@
 import { TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { useAddress } from "../../components/useAddress";
-import { count } from "../../format/format";
+import { counted } from "../../format/format";
 import { text } from "../../text";
 import classes from "./models.module.css";
 
 const words = text.models;
 
 /** The search of a list, which stands in the address of the page, and how many rows there are. */
-export function Toolbar({ rows }: { rows: number }) {
+export function Toolbar({ rows, noun }: { rows: number; noun: string }) {
   const address = useAddress();
   return (
     <div className={classes.bar}>
@@ -22,7 +22,7 @@ export function Toolbar({ rows }: { rows: number }) {
         onChange={(event) => address.set({ q: event.currentTarget.value })}
       />
       <span className="dim num" aria-live="polite">
-        {count(rows)}
+        {counted(rows, noun)}
       </span>
     </div>
   );

@@ -128,7 +128,6 @@ function Form({ model, tables, numbers, onClose }: FormProps) {
               size="xs"
               label={words.fileLabel}
               description={words.fileHint}
-              inputWrapperOrder={["label", "input", "description", "error"]}
               value={file}
               onChange={setFile}
               clearable
@@ -137,7 +136,6 @@ function Form({ model, tables, numbers, onClose }: FormProps) {
           <TextInput
             label={text.models.trainDialog.name}
             description={words.nameHint}
-            inputWrapperOrder={["label", "input", "description", "error"]}
             maxLength={50}
             spellCheck={false}
             value={name}

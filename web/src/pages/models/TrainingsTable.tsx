@@ -126,7 +126,7 @@ export function TrainingsTable({ model, onlyWeights = false }: Props) {
         );
         return (
           <>
-            <Toolbar rows={rows.length} />
+            <Toolbar rows={rows.length} noun="training" />
             <DataTable
               label={onlyWeights ? words.tabs.weights : words.tabs.trainings}
               columns={COLUMNS}

@@ -28,13 +28,22 @@ const words = text.people;
 /** Somebody's account: role, whether it is open, tokens, sessions. */
 export default function Person() {
   const { name = "" } = useParams();
+  const own = useMe().name === name;
   const user = useGet("/v1/users/{name}", { params: { path: { name } } }, { fresh: true });
   return (
-    <Page title={name} heading={<Crumbs above={[{ to: "/people", title: text.nav.people }]} name={name} />}>
+    <Page
+      title={name}
+      heading={
+        <Crumbs above={[{ to: "/people", title: text.nav.people }]} name={name}>
+          {user.data && <Active user={user.data} />}
+        </Crumbs>
+      }
+      actions={user.data && !own && <Actions user={user.data} />}
+    >
       <Answer query={user}>
         {(shown) => (
           <Sides
-            left={<Account user={shown} />}
+            left={<Account user={shown} own={own} />}
             right={
               <>
                 <TokensPanel owner={shown.name} />
@@ -48,33 +57,25 @@ export default function Person() {
   );
 }
 
-function Account({ user }: { user: User }) {
-  const own = useMe().name === user.name;
+function Account({ user, own }: { user: User; own: boolean }) {
   return (
-    <>
-      <Panel title={words.account} aside={<Active user={user} />}>
-        <Stack gap="md">
-          <Facts
-            facts={[
-              { label: words.columns.created, value: <Time at={user.created_at} /> },
-              { label: words.columns.password, value: <Time at={user.password_changed_at} /> },
-            ]}
-          />
-          {own ? (
-            <div>
-              {words.yourself} <Link to="/me">{words.yours}</Link>
-            </div>
-          ) : (
-            <Role user={user} />
-          )}
-        </Stack>
-      </Panel>
-      {!own && (
-        <Panel title={words.change}>
-          <Actions user={user} />
-        </Panel>
-      )}
-    </>
+    <Panel title={words.account}>
+      <Stack gap="md">
+        <Facts
+          facts={[
+            { label: words.columns.created, value: <Time at={user.created_at} /> },
+            { label: words.columns.password, value: <Time at={user.password_changed_at} /> },
+          ]}
+        />
+        {own ? (
+          <div>
+            {words.yourself} <Link to="/me">{words.yours}</Link>
+          </div>
+        ) : (
+          <Role user={user} />
+        )}
+      </Stack>
+    </Panel>
   );
 }
 
@@ -149,25 +150,23 @@ function Actions({ user }: { user: User }) {
     setAsked(what);
   };
   return (
-    <Stack gap="sm">
+    <>
       {change.error !== null && asked === null && <Problem error={change.error} />}
-      <Group gap="xs">
-        <Button variant="default" disabled={!canChange} onClick={() => ask("password")}>
-          {words.passwordAction}
+      <Button variant="default" disabled={!canChange} onClick={() => ask("remove")}>
+        {words.remove}…
+      </Button>
+      {user.active ? (
+        <Button variant="default" disabled={!canChange} onClick={() => ask("disable")}>
+          {words.disable}…
         </Button>
-        {user.active ? (
-          <Button variant="default" disabled={!canChange} onClick={() => ask("disable")}>
-            {words.disable}…
-          </Button>
-        ) : (
-          <Button variant="default" disabled={!canChange} loading={change.isPending} onClick={() => active(true)}>
-            {words.enable}
-          </Button>
-        )}
-        <Button variant="outline" color="red" disabled={!canChange} onClick={() => ask("remove")}>
-          {words.remove}…
+      ) : (
+        <Button variant="default" disabled={!canChange} loading={change.isPending} onClick={() => active(true)}>
+          {words.enable}
         </Button>
-      </Group>
+      )}
+      <Button variant="default" disabled={!canChange} onClick={() => ask("password")}>
+        {words.passwordAction}
+      </Button>
       <NewPassword user={user} opened={asked === "password"} onClose={close} />
       <Confirm
         opened={asked === "disable"}
@@ -191,6 +190,6 @@ function Actions({ user }: { user: User }) {
       >
         {words.removeWhat}
       </Confirm>
-    </Stack>
+    </>
   );
 }

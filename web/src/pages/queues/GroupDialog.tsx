@@ -23,7 +23,6 @@ import {
   whatIsMissing,
 } from "./group_words";
 import { Members } from "./Members";
-import { ORDER } from "./QueueForm";
 
 const words = text.queues;
 const REST_MS = 200;
@@ -78,7 +77,6 @@ export function GroupDialog({ group, onClose }: { group?: GroupView; onClose: ()
             <TextInput
               label={words.fields.name}
               description={words.hints.name}
-              inputWrapperOrder={ORDER}
               required
               data-autofocus
               maxLength={60}
@@ -161,7 +159,6 @@ function Which({ fields, set }: { fields: GroupFields; set: Set }) {
         <TextInput
           label={words.formula}
           description={words.formulaHint}
-          inputWrapperOrder={ORDER}
           placeholder="ngpus"
           required
           maxLength={200}
@@ -199,7 +196,6 @@ function HostsChoice({ fields, set, problem }: { fields: GroupFields; set: Set; 
           size="xs"
           label={words.names}
           description={words.namesHint}
-          inputWrapperOrder={ORDER}
           data={nodes.map((node) => node.id)}
           value={[...fields.names]}
           error={problem}
@@ -211,7 +207,6 @@ function HostsChoice({ fields, set, problem }: { fields: GroupFields; set: Set; 
           size="xs"
           label={words.labels}
           description={words.labelsHint}
-          inputWrapperOrder={ORDER}
           data={known}
           value={[...fields.labels]}
           error={wrong ?? problem}

@@ -48,7 +48,6 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
           <TextInput
             {...field("name")}
             description={words.hints.name}
-            inputWrapperOrder={ORDER}
             required
             data-autofocus
             maxLength={60}
@@ -67,7 +66,6 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
         <NumberInput
           {...field("weight")}
           description={words.hints.weight}
-          inputWrapperOrder={ORDER}
           min={1}
           max={10_000}
           allowDecimal={false}
@@ -79,7 +77,6 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
         <NumberInput
           {...field("max_tasks_per_job")}
           description={words.hints.max_tasks_per_job}
-          inputWrapperOrder={ORDER}
           min={1}
           max={4096}
           allowDecimal={false}
@@ -90,7 +87,6 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
           size="xs"
           {...field("default_environment")}
           description={words.hints.default_environment}
-          inputWrapperOrder={ORDER}
           data={environments.data?.environments.map((one) => one.name) ?? []}
           value={fields.default_environment}
           onChange={(value) => set({ default_environment: value })}
@@ -98,7 +94,6 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
         <TextInput
           {...field("run_as")}
           description={words.hints.run_as}
-          inputWrapperOrder={ORDER}
           maxLength={32}
           value={fields.run_as}
           onChange={(event) => set({ run_as: event.currentTarget.value })}
@@ -124,8 +119,6 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
   );
 }
 
-export const ORDER = ["label" as const, "input" as const, "description" as const, "error" as const];
-
 function asNumber(value: number | string): number | "" {
   return typeof value === "number" ? value : "";
 }
@@ -143,7 +136,7 @@ function Policy({ fields, set }: { fields: QueueFields; set: (some: Partial<Queu
         value={fields.policy}
         onChange={(policy) => set({ policy: policy as Queue["policy"] })}
       />
-      <Text fz={10} lh={1.2} c="dimmed" mt={5}>
+      <Text size="xs" c="dimmed" mt={5}>
         {words.policyHints[fields.policy]}
       </Text>
     </div>

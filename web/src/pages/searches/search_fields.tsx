@@ -1,7 +1,6 @@
 /** What is typed of a search, and fields of it that say what is wrong with them: what is known here, or the server says. */
 import { NumberInput, Select, Textarea, TextInput } from "@mantine/core";
 import { createContext, type ReactNode, useContext } from "react";
-import { BELOW } from "../../components/below";
 import type { TypedSearch } from "./search_form";
 
 export interface SearchForm {
@@ -39,7 +38,6 @@ export function TextOf({ field, hint, onChange, ...rest }: Props) {
   const { errorOf } = useSearchForm();
   return (
     <TextInput
-      {...BELOW}
       {...rest}
       name={field}
       description={hint}
@@ -55,7 +53,6 @@ export function LinesOf({ field, hint, onChange, ...rest }: Props) {
   const { errorOf } = useSearchForm();
   return (
     <Textarea
-      {...BELOW}
       {...rest}
       name={field}
       description={hint}
@@ -74,7 +71,6 @@ export function NumberOf({ field, hint, onChange, value, decimal = false, ...res
   const { errorOf } = useSearchForm();
   return (
     <NumberInput
-      {...BELOW}
       {...rest}
       name={field}
       description={hint}
@@ -101,7 +97,6 @@ export function ChoiceOf<T extends string>({ field, hint, onChange, value, optio
   if (!data.some((one) => one.value === value) && value !== "") data.unshift({ value, label: value });
   return (
     <Select
-      {...BELOW}
       {...rest}
       description={hint}
       allowDeselect={false}

@@ -1,5 +1,6 @@
 import { Button, Group, SegmentedControl, TextInput } from "@mantine/core";
-import { IconDownload } from "@tabler/icons-react";
+import { IconChartAreaLine, IconDownload } from "@tabler/icons-react";
+import { Link } from "react-router";
 import { downloadOf, type Schemas } from "../../api/client";
 import { useGet } from "../../api/queries";
 import { type Column, DataTable } from "../../components/DataTable";
@@ -9,7 +10,7 @@ import { Page } from "../../components/Page";
 import { useAddress } from "../../components/useAddress";
 import { count, percent, slotHours, slots } from "../../format/format";
 import { text } from "../../text";
-import { dayText, PRESETS, presetOf, spanOf } from "./span";
+import { dayText, PRESETS, presetOf, type Span, spanOf } from "./span";
 import classes from "./Usage.module.css";
 
 const words = text.usage;
@@ -40,9 +41,19 @@ export default function Usage() {
     <Page
       title={text.nav.usage}
       actions={
-        <Button component="a" href={table} download variant="default" leftSection={<IconDownload size={16} />}>
-          {words.csv}
-        </Button>
+        <>
+          <Button
+            component={Link}
+            to={chartOf(by, span)}
+            variant="default"
+            leftSection={<IconChartAreaLine size={16} />}
+          >
+            {words.chart}
+          </Button>
+          <Button component="a" href={table} download variant="default" leftSection={<IconDownload size={16} />}>
+            {words.csv}
+          </Button>
+        </>
       }
     >
       <Group gap="sm">
@@ -104,12 +115,12 @@ function Time() {
 }
 
 function Shown({ found }: { found: Schemas["UsageSummary"] }) {
-  const cluster = useGet("/v1/cluster", {});
+  const overview = useGet("/v1/overview", {});
   if (found.sums.length === 0) {
     return <Empty title={words.empty.title} hint={words.empty.hint} command={words.empty.command} />;
   }
   const mean = found.slot_seconds / Math.max(1, found.until_at - found.from_at);
-  const all = cluster.data?.slots.length;
+  const all = overview.data?.num_slots;
   return (
     <>
       <Figures
@@ -132,6 +143,12 @@ function Shown({ found }: { found: Schemas["UsageSummary"] }) {
       {found.num_more > 0 && <p className="dim">{words.more(count(found.num_more))}</p>}
     </>
   );
+}
+
+/** The chart of the overview over the same time: who had how many slots when. */
+function chartOf(by: By, { from, until }: Span): string {
+  const end = from < 0 ? "" : `&until=${until === 0 ? Math.floor(Date.now() / 1000) : until}`;
+  return `/?by=${by}&from=${from}${end}`;
 }
 
 function placeOf(by: By, sum: Sum): string {

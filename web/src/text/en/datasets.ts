@@ -129,7 +129,8 @@ export const datasets = {
   } as Record<string, string>,
   about: "Description",
   saveDescription: "Save",
-  noDescription: "None",
+  noDescription: "Nothing is said of it yet.",
+  addDescription: "Add",
   edit: "Edit",
   now: (description: string) =>
     `Somebody else has changed it; now it says: ${description === "" ? "nothing" : description}`,

@@ -52,7 +52,7 @@ export const models = {
   replace: "Replace",
   emptyModels: {
     title: "No models yet",
-    hint: "A model is a template with a data set, numbers and a training engine. It is trained as often as you like.",
+    hint: "A model is a template with a data set, hyperparameters and a training engine. It is trained as often as you like.",
     command: "pliant models add NAME --template TEMPLATE --dataset DATASET --max 8",
   },
   emptyTemplates: {
@@ -73,7 +73,7 @@ export const models = {
   noTemplate: "A model is made from a template. Add one first.",
   model: {
     about: "About",
-    numbers: "Numbers",
+    numbers: "Hyperparameters",
     parameters: "Parameters of the template",
     noParameters: "The template asks for none.",
     newest: "Trainings",
@@ -110,7 +110,7 @@ export const models = {
     engine: "Training engine",
     dataset: "Data set",
     noDataset: "none",
-    numbers: "Numbers",
+    numbers: "Hyperparameters",
     optimizer: "Optimizer",
     policy: "Learning rate goes",
     parameters: "Parameters of the template",
@@ -182,7 +182,7 @@ export const models = {
     engines: "Engines that it is written for",
     description: "Description",
     parameters: "Parameters",
-    parametersHint: "What the code asks for by name, besides the numbers of every training.",
+    parametersHint: "What the code asks for by name, besides the hyperparameters of every training.",
     addParameter: "Add a parameter",
     removeParameter: (name: string) => `Remove the parameter ${name}`,
     parameter: {
@@ -229,7 +229,7 @@ export const models = {
     fileHint: "A state_dict that torch.save wrote",
     queue: "Queue",
     priority: "Priority",
-    more: "Numbers for this training only",
+    more: "Hyperparameters for this training only",
     start: "Train",
     full: (sizes: string) => `Full speed per worker with ${sizes} workers.`,
     least: (workers: number, share: string) =>

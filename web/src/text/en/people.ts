@@ -50,7 +50,6 @@ export const people = {
     done: "I have it",
   },
   account: "Account",
-  change: "Change",
   apply: "Apply",
   disable: "Disable",
   enable: "Enable",

@@ -6,6 +6,7 @@ export const usage = {
   days: "Days",
   from: "From",
   until: "Until",
+  chart: "Over time",
   csv: "CSV",
   total: "Slot-hours",
   mean: "Slots on average",
