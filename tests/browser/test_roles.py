@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.browser.actions import ADMINS, EVERYBODY, OPERATORS, SEERS, USERS, ConsolePage, pages_of, requests_of
 from tests.browser.belongings import PEOPLE, Belongings, plant
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import UNTIL, Visitor
 from tests.server.conftest import PASSWORD
 from tests.server.played import Played
 
@@ -30,28 +30,15 @@ ENDS: Final = ("POST /v1/shutdown", "GET /v1/backup")
 """What nobody asks for here who may."""
 HARMLESS: Final = re.compile(r"Details of: |Show .* alone|\d|Try again|Copy|Select job-|Close$")
 """Buttons that are there for what one sees, not for what one may do; and one in each row."""
-LOOK: Final = """async ([path, wanted]) => {
-  const go = to => {
-    history.pushState({}, '', to);
-    dispatchEvent(new PopStateEvent('popstate', {state: history.state}));
-  };
-  const until = async (holds, what) => {
-    for (const since = performance.now(); !holds(); await new Promise(done => setTimeout(done, 15)))
-      if (performance.now() - since > 60000) throw new Error(`${path}: ${what}`);
-  };
+LOOK: Final = """async wanted => {
+  const until = UNTIL;
   const seen = query => [...document.querySelectorAll(query)].filter(one => one.checkVisibility());
-  const heading = () => document.querySelector('h1')?.innerText ?? '';
   const named = one => {
     const by = (one.getAttribute('aria-labelledby') ?? '').split(' ').map(id => document.getElementById(id));
     const labels = [...(one.labels ?? []), ...by.filter(Boolean)];
     const text = one.ariaLabel ?? labels[0]?.innerText ?? one.innerText ?? '';
     return text.trim().split('\\n')[0];
   };
-  go('/nowhere');
-  await until(() => heading() === 'There is nothing here', 'the page before is left');
-  go(path);
-  await until(() => heading() !== 'There is nothing here', 'its heading');
-  await until(() => !document.querySelector('[aria-busy=true]'), 'all that is on its way');
   const look = async () => {
     const links = seen('main a[href]').map(named);
     const found = seen('main :is(button, input, textarea, select, [role=slider])').map(named);
@@ -63,15 +50,15 @@ LOOK: Final = """async ([path, wanted]) => {
       menu.click();
       await until(() => seen('[role=menuitem]').length === 0, 'the menu closed');
     }
-    return {heading: heading(), links, found, dialogs};
+    return {heading: document.querySelector('h1')?.innerText ?? '', links, found, dialogs};
   };
   for (const since = performance.now(); ; await new Promise(done => setTimeout(done, 50))) {
     const looked = await look();
     const lacks = wanted.some(name => !looked.found.includes(name) && !looked.links.includes(name));
     if (!lacks || performance.now() - since > 20000) return looked;
   }
-}"""
-"""Goes to a page, waits until it and all that is wanted of it is there, and returns what can be seen of it."""
+}""".replace("UNTIL", UNTIL)
+"""Waits until all that is wanted of a page is there, and returns what can be seen of it."""
 ASK: Final = """async requests => Promise.all(requests.map(async request => {
   const [method, path, ...words] = request.split(' ');
   const headers = {'X-Pliant-Console': '1', 'If-Match': '"999"', 'Content-Type': 'application/json'};
@@ -108,7 +95,7 @@ def visitors(chromium: Browser, server: Played, things: Belongings) -> Iterator[
     """Everybody, logged on."""
     opened = {}
     for name in PEOPLE:
-        opened[name] = Visitor(chromium, server.url)
+        opened[name] = Visitor(chromium, server.url).stand_still()
         opened[name].log_on(name, PASSWORD)
         opened[name].goto("/")
     yield opened
@@ -128,7 +115,7 @@ def test_every_page_shows_what_a_role_may_do_and_nothing_else(visitors: dict[str
 
 def _look(visitor: Visitor, path: str, wanted: list[str] | None = None) -> Look:
     """Go to a page; return its heading, its links and buttons, and how many dialogs are open."""
-    found: Look = visitor.page.evaluate(LOOK, [path, wanted or []])
+    found: Look = visitor.go(path).evaluate(LOOK, wanted or [])
     return found
 
 
@@ -225,6 +212,7 @@ def test_rail_palette_and_keys_lead_nowhere_that_a_role_may_not_go(visitors: dic
         links = page.get_by_role("navigation").first.get_by_role("link").all_inner_texts()
         rail = {re.sub(r"[\d\s]+$", "", link) for link in links}
         assert rail == {place for place, people in RAIL.items() if name in people}, name
+        assert page.get_by_role("link", name="Submit", exact=True).count() == int(name in USERS), name
 
         page.keyboard.press("Control+k")
         page.get_by_role("combobox").fill("a ")
