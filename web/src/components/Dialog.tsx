@@ -11,7 +11,8 @@ export function Dialog(props: ModalProps) {
     if (!opened) return;
     const opener = document.activeElement;
     return () => {
-      window.setTimeout(() => giveFocus(opener), GONE_MS);
+      const last = document.activeElement;
+      window.setTimeout(() => giveFocus(opener, last), GONE_MS);
     };
   }, [opened]);
   return <Modal {...props} />;
@@ -19,8 +20,8 @@ export function Dialog(props: ModalProps) {
 
 const GONE_MS = 20;
 
-/** Give it the focus, unless something else has it by now. */
-function giveFocus(opener: Element | null): void {
-  const isFree = document.activeElement === null || document.activeElement === document.body;
+/** Give it the focus, unless something else has it by now than what had it last: a busy page may not have taken that away. */
+function giveFocus(opener: Element | null, last: Element | null): void {
+  const isFree = [null, document.body, last].includes(document.activeElement);
   if (isFree && opener instanceof HTMLElement && opener.isConnected) opener.focus({ preventScroll: true });
 }
