@@ -247,7 +247,7 @@ def train(visitor: Visitor, name: str, pool: Pool, *, pace: Pace | None = None) 
     dialog.get_by_label("Workers at most").fill("8")
     dialog.get_by_label("Name of the training").fill(name)
     if pace is not None:
-        dialog.get_by_role("button", name="Numbers for this training only").click()
+        dialog.get_by_role("button", name="Hyperparameters for this training only").click()
         dialog.get_by_label("pace").fill(str(pace))
         assert visitor.violations() == []
     visitor.picture(f"walk-9-{name}")

@@ -230,7 +230,7 @@ function Description({ dataset, mayChange }: { dataset: Dataset; mayChange: bool
               setTyped(now);
             }}
           >
-            {now === "" ? words.addDescription : words.edit}
+            {words.edit}
           </Button>
         )
       }

@@ -130,7 +130,6 @@ export const datasets = {
   about: "Description",
   saveDescription: "Save",
   noDescription: "Nothing is said of it yet.",
-  addDescription: "Add",
   edit: "Edit",
   now: (description: string) =>
     `Somebody else has changed it; now it says: ${description === "" ? "nothing" : description}`,

@@ -17,7 +17,7 @@ export const machines = {
   leaves: "leaves",
   others: "others",
   slot: (number: number) => `slot ${number}`,
-  numSlots: (number: string) => `${number} ${number === "1" ? "slot" : "slots"}`,
+  numSlots: (number: string) => `${number} ${number === "1" ? "slot" : "slots"}`,
   part: (number: number) => `1/${number}`,
   slots: (used: string, total: string) => `${used} of ${total} slots`,
   times: (number: string, what: string) => `${number} × ${what}`,
