@@ -165,6 +165,7 @@ def _train(client: Client) -> None:
                 "template": "images",
                 "dataset": "colours",
                 "max_workers": 1,
+                "histograms_every": 1,
                 "hyperparameters": {"learning_rate": 0.01, "batch_size": 12, "epochs": 6},
                 "parameters": {"size": 16, "width": 8},
             }
@@ -179,7 +180,8 @@ def _submit(pool: Pool, folder: Path) -> tuple[str, str, str]:
     script = HERE / "paced.py"
     done = pool.submit(script, "--max", "2", "--name", "resnet", "--tag", "team=vision", args=("--epochs", "2"))
     endless = ("--pace", str(pace), "--epochs", "500")
-    running = pool.submit(script, "--max", "3", "--name", LONG, "--queue", "night", args=endless)
+    histograms = ("--histograms-every", "2")
+    running = pool.submit(script, "--max", "3", "--name", LONG, "--queue", "night", *histograms, args=endless)
     waiting = pool.submit(script, "--min", "8", "--max", "8", "--name", "bert", args=("--epochs", "2"))
     return done, running, waiting
 

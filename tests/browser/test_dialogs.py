@@ -16,7 +16,7 @@ def dialogs(things: Furniture) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the pages that have dialogs, with the buttons that open them."""
     training = f"/models/{things.model}/trainings/{things.training}"
     yield f"/jobs/{things.running}", ("Stop…",)
-    yield f"/jobs/{things.done}", ("Deploy…", "Delete…")
+    yield f"/jobs/{things.done}", ("Share…", "Deploy…", "Delete…")
     yield f"/endpoints/{things.endpoint}", ("New version", "Stop…")
     yield "/queues", ("New queue", "New group")
     yield f"/queues/{things.queue}", ("Edit…", "Delete…")
@@ -27,7 +27,7 @@ def dialogs(things: Furniture) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield training, ("Train again…", "Deploy…", "Forget…")
     yield f"/datasets/{things.pictures}", ("Delete…",)
     yield f"/environments/{things.built}", ("Build again…", "Delete…")
-    yield "/machines", ("Drain…",)
+    yield "/machines", ("Drain…", "Exclude…")
     yield "/people", ("Add a user",)
     yield f"/people/{things.person}", ("Password…", "Disable…", "Remove…")
     yield "/me", ("New token",)
@@ -64,7 +64,7 @@ def wrong_with(visitor: Visitor, dialog: Locator, where: str) -> list[str]:
         page.keyboard.press(key)
         if page.locator("[role=dialog] :focus, [role=dialog]:focus").count() == 0:
             found.append(f"{where}: {key} leaves it")
-    if (close := dialog.get_by_role("button", name="Close", exact=True)).count():
+    if (close := dialog.get_by_role("button", name="Close", exact=True).first).count():
         close.focus()  # in a field with a list Escape closes the list first
     page.keyboard.press("Escape")
     expect(dialog, where).to_have_count(0)

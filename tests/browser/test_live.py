@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
+from tests.browser.conftest import WIDE
 from tests.e2e.pool import Pool
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -29,15 +30,26 @@ NAME = "<img src=x onerror=window.stolen=1>"
 
 
 def test_a_killed_server_comes_back_and_the_page_goes_on(visit: Any, pool: Pool) -> None:
-    visitor = visit("a-admin")
-    page = visitor.goto("/")
+    visitor = visit("a-admin").stand_still()
+    page = visitor.goto("/settings")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     page.evaluate("window.notReloaded = true")
     pool.signal(signal.SIGKILL)
     expect(page.get_by_role("alert")).to_contain_text("does not answer", timeout=60_000)
+    changes = [
+        page.get_by_role("button", name=name) for name in ("What would go now", "Clean up now…", "End the server…")
+    ]
+    for change in changes:
+        expect(change).to_be_disabled()
+    for scheme in ("dark", "light"):
+        visitor.resize(WIDE, scheme)
+        assert visitor.violations(others=scheme == "light") == []
+    visitor.picture("offline")
     pool.up()
     expect(page.get_by_text("live", exact=True)).to_be_visible(timeout=60_000)
     expect(page.get_by_text("does not answer")).to_have_count(0)
+    for change in changes:
+        expect(change).to_be_enabled()
     assert page.evaluate("window.notReloaded") is True
     visitor.complaints[:] = [line for line in visitor.complaints if "ERR_CONNECTION_REFUSED" not in line]
 

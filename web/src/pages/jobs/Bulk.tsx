@@ -161,7 +161,7 @@ function BulkDialog({ title, hint, act, colour, change, onAct, onClose, children
               </Button>
             </>
           ) : (
-            <Button variant="default" onClick={onClose} data-autofocus>
+            <Button variant="default" onClick={onClose} ref={giveFocus}>
               {text.close}
             </Button>
           )}
@@ -169,6 +169,11 @@ function BulkDialog({ title, hint, act, colour, change, onAct, onClose, children
       </Stack>
     </Dialog>
   );
+}
+
+/** What was pressed is gone; without it the keyboard would be out of the dialog. */
+function giveFocus(button: HTMLButtonElement | null): void {
+  button?.focus();
 }
 
 function Outcomes({ outcomes }: { outcomes: Schemas["BulkOutcomes"] }) {

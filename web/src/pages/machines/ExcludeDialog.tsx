@@ -1,6 +1,7 @@
-import { Chip, Group, Input, Modal, SegmentedControl, Stack, TextInput } from "@mantine/core";
+import { Chip, Group, Input, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { useChange } from "../../api/queries";
+import { Dialog } from "../../components/Dialog";
 import { FormActions } from "../../components/FormActions";
 import { Problem } from "../../components/Notice";
 import { Words } from "../../components/Words";
@@ -34,7 +35,7 @@ export function ExcludeDialog({ machine, slot, onClose }: Props) {
     });
   };
   return (
-    <Modal opened onClose={onClose} title={<span className="wrap">{words.excludeTitle(machine.name)}</span>}>
+    <Dialog opened onClose={onClose} title={<span className="wrap">{words.excludeTitle(machine.name)}</span>}>
       <form onSubmit={submit}>
         <Stack gap="md">
           <div className="wrap">
@@ -78,6 +79,6 @@ export function ExcludeDialog({ machine, slot, onClose }: Props) {
           <FormActions verb={words.excludeVerb} pending={change.isPending} disabled={!isReady} onClose={onClose} />
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -56,7 +56,7 @@ export function Board({ ids, only = null, canOverlay }: Props) {
             onChange={(value) => address.set({ x: value === "step" ? null : value })}
           />
         </div>
-        <Smoothing key={weight} weight={weight} />
+        <Smoothing weight={weight} />
         <Switch
           label={words.log}
           checked={address.get("log") === "yes"}
@@ -153,7 +153,12 @@ function lossFirst(one: string, other: string): number {
 
 function Smoothing({ weight }: { weight: number }) {
   const address = useAddress();
+  const [given, setGiven] = useState(weight);
   const [shown, setShown] = useState(weight);
+  if (given !== weight) {
+    setGiven(weight);
+    setShown(weight);
+  }
   return (
     <div className={classes.slider}>
       <div className={classes.label}>
