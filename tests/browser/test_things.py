@@ -35,6 +35,26 @@ def test_they_show_what_is_there(visit_furnished: Any, furniture: Furniture) -> 
     expect(page.get_by_role("table").get_by_text(LONG)).to_be_visible()
 
 
+@pytest.mark.parametrize("what", ["lines of a log", "load of an endpoint", "uploads"])
+def test_what_is_on_its_way_is_said(visit_furnished: Any, furniture: Furniture, what: str) -> None:
+    """An answer that is held back leaves its place busy, and nothing says that there is nothing."""
+    path, held, title, nothing = {
+        "lines of a log": (f"/jobs/{furniture.done}", "**/lines?*", "Newest log lines", "Nothing has been written"),
+        "load of an endpoint": (f"/endpoints/{furniture.endpoint}", "**/metrics?*", "Overview", "Nobody has asked yet"),
+        "uploads": ("/datasets", "**/v1/uploads", "Data sets", "There are no data sets"),
+    }[what]
+    visitor = visit_furnished("a-admin")
+    page = visitor.page
+    page.route(held, lambda _route: None)
+    with page.expect_request(held):
+        page.goto(f"{visitor.url}{path}")
+    expect(page.get_by_role("main").get_by_role("heading", name=title).first).to_be_visible()
+    visitor.stand_still()
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    expect(page.get_by_role("main").locator("[aria-busy=true]")).to_have_count(1)
+    assert page.get_by_text(nothing).count() == 0
+
+
 @pytest.mark.parametrize("kind", ["JSON", "Picture"])
 def test_an_endpoint_is_asked(visit_furnished: Any, furniture: Furniture, tmp_path: Any, kind: str) -> None:
     """A picture becomes the numbers that the model takes: of a white one the mean is 1."""
