@@ -11,7 +11,7 @@ import sys
 import tempfile
 from typing import Final
 
-from tests.attack import console, generations, isolation, limits, planted, shells, web
+from tests.attack import console, generations, isolation, limits, planted, sessions, shells, web
 from tests.attack.attack import Attack, Outcome
 from tests.attack.belongings import PLACES, places
 from tests.attack.endpoints import deployments, kernels, requests, rights, terminals
@@ -23,6 +23,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *limits.ATTACKS,
     *web.ATTACKS,
     *console.ATTACKS,
+    *sessions.ATTACKS,
     *generations.ATTACKS,
     *shells.ATTACKS,
     *rights.ATTACKS,

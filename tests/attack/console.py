@@ -2,18 +2,14 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from http.client import HTTPConnection
 from typing import Final
 from urllib.parse import quote
 
 from tests.attack.attack import REFUSED, Attack
+from tests.attack.browser import CONSOLE, EVIL, JSON, PAGE, Answer, ask, cookie, link_of_ada, own, redeem
 from tests.attack.target import Target
 
 PLAYED: Final = "succeeded"
-PAGE: Final = {"Accept": "text/html,application/xhtml+xml"}
-CONSOLE: Final = {"X-Pliant-Console": "1"}
-EVIL: Final = "evil.example"
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 PLAIN: Final = {"Content-Type": "text/plain"}
 """What a form, or `fetch`, sends to another site without asking first."""
@@ -28,48 +24,6 @@ PASSWD: Final = (
     "x%00/../../../etc/passwd",
     "..;/..;/..;/etc/passwd",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the server said."""
-
-    status: int
-    headers: Mapping[str, str]
-    """By their names in small letters."""
-    body: bytes
-
-
-def ask(target: Target, request: str, headers: Mapping[str, str] | None = None, body: bytes = b"") -> Answer:
-    """Send `METHOD /path`, as it is written, with these headers alone; `Host` is the server's own if none is given."""
-    method, _, path = request.partition(" ")
-    host, port = target.address
-    connection = HTTPConnection(host, port, timeout=10.0)
-    try:
-        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-        sent = {"Host": f"{host}:{port}", "Content-Length": str(len(body)), **(headers or {})}
-        for name, value in sent.items():
-            connection.putheader(name, value)
-        connection.endheaders(body)
-        answer = connection.getresponse()
-        return Answer(
-            status=answer.status,
-            headers={name.lower(): value for name, value in answer.getheaders()},
-            body=answer.read(),
-        )
-    finally:
-        connection.close()
-
-
-def cookie(target: Target, token: str = "", port: int | None = None) -> dict[str, str]:
-    """Return Ada's session, or another token, as her browser sends it."""
-    return {"Cookie": f"pliant_{target.pool.port if port is None else port}={token or target.tokens['ada']}"}
-
-
-def _own(target: Target) -> dict[str, str]:
-    """Return what Ada's browser sends with a change that her console asks for."""
-    host, port = target.address
-    return {**cookie(target), **CONSOLE, "Origin": f"http://{host}:{port}"}
 
 
 # -- other pages -------------------------------------------------------------------------------------------------------
@@ -89,7 +43,7 @@ def _other_page(headers: Mapping[str, str], body: bytes = b'{"label": "planted"}
 
 def _own_page(target: Target) -> str:
     """Ask as the console does: what the others are refused works, so it is not refused for another reason."""
-    return _changed(target, {**_own(target), "Content-Type": "application/json"}, b'{"label": "own"}')
+    return _changed(target, {**own(target), **JSON}, b'{"label": "own"}')
 
 
 def _logged_on_by_another_page(target: Target) -> str:
@@ -131,58 +85,6 @@ def _framed(target: Target) -> str:
     return REFUSED if "frame-ancestors 'none'" in policy and headers["x-frame-options"] == "deny" else policy
 
 
-# -- sessions ----------------------------------------------------------------------------------------------------------
-
-
-def _link_of_ada(target: Target) -> bytes:
-    made = ask(target, "POST /v1/logon/links", {"Authorization": f"Bearer {target.tokens['ada']}"})
-    return json.dumps({"code": json.loads(made.body)["code"]}).encode()
-
-
-def _redeem(target: Target, code: bytes, headers: Mapping[str, str] | None = None) -> Answer:
-    host, port = target.address
-    page = {**CONSOLE, "Origin": f"http://{host}:{port}", "Content-Type": "application/json"}
-    return ask(target, "POST /v1/logon/link", {**page, **(headers or {})}, code)
-
-
-def _used_link(target: Target) -> str:
-    code = _link_of_ada(target)
-    first, second = _redeem(target, code), _redeem(target, code)
-    if first.status != 200:
-        return f"not played: {first.status} {first.body!r}"
-    return REFUSED if (second.status, "set-cookie" in second.headers) == (401, False) else PLAYED
-
-
-def _link_of_another_page(target: Target) -> str:
-    code = _link_of_ada(target)
-    answer = _redeem(target, code, {"Origin": f"http://{EVIL}"})
-    return REFUSED if answer.status == 403 and "set-cookie" not in answer.headers else PLAYED
-
-
-def _fixed_session(target: Target) -> str:
-    """Give Ada's browser a session of Bob's choice; she logs on, and has another one."""
-    planted = "plt_s0123456789abcdef_" + "0" * 48
-    answer = _redeem(target, _link_of_ada(target), cookie(target, planted))
-    if answer.status != 200:
-        return f"not played: {answer.status}"
-    given = answer.headers["set-cookie"]
-    opens = ask(target, "GET /v1/me", cookie(target, planted)).status != 401
-    return PLAYED if opens or planted in given else REFUSED
-
-
-def _cookie_for_others(target: Target) -> str:
-    """Say whether the cookie goes to other hosts, to scripts, or along with what other sites ask for."""
-    given = _redeem(target, _link_of_ada(target)).headers["set-cookie"].lower()
-    wrong = [word for word in ("domain=", "samesite=lax", "samesite=none") if word in given]
-    lacking = [word for word in ("httponly", "samesite=strict", "path=/") if word not in given]
-    return REFUSED if not wrong and not lacking else f"{wrong} {lacking}"
-
-
-def _cookie_of_another_port(target: Target) -> str:
-    status = ask(target, "GET /v1/me", cookie(target, port=target.pool.port + 1)).status
-    return REFUSED if status == 401 else f"answered {status}"
-
-
 # -- addresses ---------------------------------------------------------------------------------------------------------
 
 
@@ -213,7 +115,7 @@ def _stranger_as_proxy(target: Target) -> str:
     change = {**cookie(target), **CONSOLE, **said, "Origin": f"https://{EVIL}"}
     if ask(target, "POST /v1/tokens", change, b'{"label": "planted"}').status != 403:
         return "a change by another page is let in"
-    _redeem(target, _link_of_ada(target), said)
+    redeem(target, link_of_ada(target), said)
     addresses = {session.address for session in target.ada.people.sessions()}
     return REFUSED if "10.9.8.7" not in addresses else "who asks is another"
 
@@ -348,11 +250,6 @@ ATTACKS: Final = (
     _attack("reading answers as another page", _read_by_another_page),
     _attack("a page whose name was rebound to the server's address", _rebound),
     _attack("the console in a frame of another page", _framed),
-    _attack("a link to log on that was used", _used_link),
-    _attack("a link to log on, by another page", _link_of_another_page),
-    _attack("a session that was put into the browser before log-on", _fixed_session),
-    _attack("the cookie at other hosts, to scripts, from other sites", _cookie_for_others),
-    _attack("the cookie of a server at another port", _cookie_of_another_port),
     _attack("addresses that lead to another site", _led_away),
     _attack("a stranger who says it is a proxy", _stranger_as_proxy),
     _attack("files outside of the console's folder", _traversed),

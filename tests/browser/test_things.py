@@ -35,6 +35,24 @@ def test_they_show_what_is_there(visit_furnished: Any, furniture: Furniture) -> 
     expect(page.get_by_role("table").get_by_text(LONG)).to_be_visible()
 
 
+def test_what_is_on_its_way_is_said(visit_furnished: Any, furniture: Furniture) -> None:
+    """An answer that is held back leaves its place busy, and nothing says that there is nothing."""
+    visitor = visit_furnished("a-admin").stand_still()
+    page = visitor.page
+    for path, held, title, nothing in (
+        (f"/jobs/{furniture.done}", "**/lines?*", "Newest log lines", "Nothing has been written"),
+        (f"/endpoints/{furniture.endpoint}", "**/metrics?*", "Load", "Nobody has asked yet"),
+        ("/datasets", "**/v1/uploads", "Data sets", "There are no data sets"),
+    ):
+        page.route(held, lambda _route: None)
+        with page.expect_request(held):
+            page.goto(f"{visitor.url}{path}")
+        expect(page.get_by_role("main").get_by_role("heading", name=title).first).to_be_visible()
+        expect(page.get_by_role("main").locator("[aria-busy=true]")).to_have_count(1)
+        assert page.get_by_text(nothing).count() == 0
+        page.unroute(held)
+
+
 def test_an_endpoint_is_asked(visit_furnished: Any, furniture: Furniture, tmp_path: Any) -> None:
     """A picture becomes the numbers that the model takes: of a white one the mean is 1."""
     visitor = visit_furnished("a-admin").stand_still()
