@@ -28,7 +28,7 @@ _OTHERS: Final[Mapping[str, str]] = {
     "OrbaxCheckpoint": "checkpoints are Pliant's (checkpoint_freq)",
     "ProgbarLogger": "the leader prints how far it is",
     "RemoteMonitor": "the server has the series (REST)",
-    "TensorBoard": "give the job a tracker, or look at `pliant metrics`; histograms: `pliant submit --histograms-every`",
+    "TensorBoard": "give the job a tracker, or see `pliant metrics`; histograms: `pliant submit --histograms-every`",
     "TerminateOnNaN": "it looks at every batch; let a callback look at logs['loss'] in on_epoch_end",
 }
 _BATCH_HOOKS: Final = ("on_batch_begin", "on_batch_end", "on_train_batch_begin", "on_train_batch_end")
