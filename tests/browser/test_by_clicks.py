@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 from tests.browser.conftest import WIDE, Visitor, visitors
 from tests.browser.test_dialogs import wrong_with
 from tests.server.conftest import PASSWORD
@@ -49,11 +49,6 @@ MISSING: Final = (
     "/queues/groups/none",
     "/people/none",
 )
-GO: Final = """to => {
-  history.pushState({}, '', to);
-  dispatchEvent(new PopStateEvent('popstate', {state: history.state}));
-}"""
-"""Goes to another page of the console as a link of it does."""
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +81,7 @@ def wrong_on(visitor: Visitor, pages: dict[str, str]) -> list[str]:
     for scheme in ("light", "dark"):
         visitor.resize(WIDE, scheme)
         for path, said in pages.items():
-            visitor.page.evaluate(GO, path)
+            visitor.go(path)
             expect(visitor.page.get_by_role("main"), path).to_contain_text(said)
             wrong = visitor.violations("main", others=scheme == "light")
             found += [f"{path} {scheme}: {violation}" for violation in wrong]
@@ -104,7 +99,8 @@ def test_pages_with_nothing_to_show_are_whole(visit_played: Visitor, server: Pla
 def test_pages_of_what_is_not_there_or_not_for_one_are_whole(visit_played: Visitor) -> None:
     visit_played.goto("/me")
     pages = {path: "none" if path.endswith("none") else "job-99" for path in MISSING}
-    found = wrong_on(visit_played, {"/nowhere": "There is nothing here", **pages})
+    found = visit_played.violations("main") if visit_played.goto("/nowhere") else []
+    found += wrong_on(visit_played, pages)
     visit_played.log_on("a-viewer", PASSWORD)
     visit_played.goto("/me")
     found += wrong_on(visit_played, dict.fromkeys(("/people", "/submit"), "Your role may not do this"))
@@ -133,20 +129,16 @@ def test_a_slot_is_excluded_for_a_reason_and_included_again(visit_played: Visito
     expect(machine).to_contain_text("3 of 3 slots")
     assert visit_played.violations("main") == []
 
-    go(page, "/")
+    visit_played.go("/")
     expect(page.get_by_role("main")).to_contain_text("1 excluded")
-    go(page, f"/jobs/{job}")
+    visit_played.go(f"/jobs/{job}")
     expect(page.get_by_role("region", name="Why")).to_contain_text("1 slot of local is excluded: ECC errors")
 
-    go(page, "/machines")
+    visit_played.go("/machines")
     page.get_by_role("button", name="Include again: Slot 3, local").click()
     expect(machine).not_to_contain_text("ECC errors")
     server.tick(1.0)
     expect(machine).to_contain_text("4 of 4 slots")
-
-
-def go(page: Page, path: str) -> None:
-    page.evaluate(GO, path)
 
 
 def test_of_many_jobs_what_was_refused_is_said(visit_played: Visitor, server: Played) -> None:
@@ -201,7 +193,7 @@ def test_jobs_are_laid_over_each_other_and_smoothed(visit_played: Visitor, serve
         expect(chart.get_by_role("listitem").filter(has_text=job)).to_contain_text(mean)
     assert visit_played.violations("main") == []
 
-    go(page, f"/jobs/{jobs[0]}/metrics")
+    visit_played.go(f"/jobs/{jobs[0]}/metrics")
     page.get_by_role("textbox", name="Compare with").fill(jobs[1].removeprefix("job-"))
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(rf"with={jobs[1]}\b"))
