@@ -97,10 +97,9 @@ def test_pages_with_nothing_to_show_are_whole(visit_played: Visitor, server: Pla
 
 
 def test_pages_of_what_is_not_there_or_not_for_one_are_whole(visit_played: Visitor) -> None:
-    visit_played.goto("/me")
-    pages = {path: "none" if path.endswith("none") else "job-99" for path in MISSING}
-    found = visit_played.violations("main") if visit_played.goto("/nowhere") else []
-    found += wrong_on(visit_played, pages)
+    visit_played.goto("/nowhere")
+    found = visit_played.violations("main")
+    found += wrong_on(visit_played, {path: "none" if path.endswith("none") else "job-99" for path in MISSING})
     visit_played.log_on("a-viewer", PASSWORD)
     visit_played.goto("/me")
     found += wrong_on(visit_played, dict.fromkeys(("/people", "/submit"), "Your role may not do this"))
