@@ -139,7 +139,7 @@ function useColumns(search: SearchView): readonly Column<TrialRow>[] {
       ...names.split("\n").map(
         (name): Column<TrialRow> => ({
           id: `value ${name}`,
-          header: () => <span title={name}>{name}</span>,
+          header: <span title={name}>{name}</span>,
           size: 110,
           meta: { numeric: true },
           cell: ({ row: { original } }) => (
