@@ -8,7 +8,8 @@ that the cores are there for what is measured). What happens meanwhile is that a
 - `week`: the server's processor time for the chart of that week, as the page asks for it.
 - `chart`: the page shows 5,000 buckets of 20 jobs; it is told to ask for so many by changing its request on the way.
   Counted is all that the page's main thread does, so reading, stacking and drawing are in it.
-- `table`: the table of all jobs is scrolled by the browser's own gesture; frames are those of the main thread.
+- `table`: the table of all jobs is scrolled by the browser's own gesture; frames are those of the main thread. In turns
+  with it a page of plain HTML with as many columns, and no script, which tells what this browser does here at most.
 - `load`: Overview is opened by who is logged on, with nothing cached. Live: figures and chart are there, events come,
   nothing is on its way, and that was painted.
 - `rest`: twenty consoles, each in a browser profile of its own, so with connections of its own.

@@ -10,9 +10,10 @@ import httpx
 from playwright.sync_api import Browser, Page, Route
 
 from bench._report import Claim, spread
-from bench.console.browser import FRAMES, REDRAWS, STEPS, MainThread, log_on, new_context, settle, wait_here
+from bench.console.browser import FRAMES, REDRAWS, SIZE, STEPS, MainThread, log_on, new_context, settle, wait_here
 from bench.console.found import Found, at_least, at_most, frames_per_s
 from bench.console.place import Place, new_database, postgres_url, served
+from bench.console.plain import ROW_PX, plain
 from bench.console.planted import NUM_CHANGES, NUM_CHANGING, NUM_JOBS, WEEK_S
 
 DRAW_LIMIT_MS = 100.0
@@ -30,6 +31,7 @@ SCROLL_PX = 18_000
 """Five hundred rows."""
 SPEEDS = {"wheel": 3_000, "fling": 20_000}
 """Pixels a second."""
+PLAIN_SHARE = 0.9
 
 
 def drawn(place: Place, started: Browser) -> Found:
@@ -91,28 +93,46 @@ def _ask_for_many(route: Route) -> None:
 
 
 def scrolled(place: Place, started: Browser, rounds: int) -> Found:
-    """Scroll through the table of all jobs as a wheel does, and faster.
+    """Scroll through the table of all jobs as a wheel does, and faster, and through a plain page by the same gesture.
 
     Count the frames of the main thread, and what it needs for one in which the table moves as far as in 1/50 s.
     """
     context = new_context(started, log_on(started, place.logon_link()))
-    page = context.new_page()
+    page, still = context.new_page(), context.new_page()
+    still.set_content(plain((SCROLL_PX + SIZE[1]) // ROW_PX))
     page.goto(f"{place.url}/jobs")
     settle(page)
     rows, claims = [], []
     for name, speed in SPEEDS.items():
         needed = [_needed_ms(page, speed if number % 2 == 0 else -speed) for number in range(rounds)]
-        measured = [_scroll(page, -speed if number % 2 == 0 else speed) for number in range(rounds)]
-        frames, holes = zip(*measured, strict=True)
-        rows.append((f"{name}, {speed:,} pixels/s", spread(frames), spread(needed), spread(holes)))
-        text = f"the table of {NUM_JOBS:,} jobs scrolls with {FRAMES_LIMIT:.0f} frames/s, {name}"
-        claims.append(at_least(text, statistics.median(frames), FRAMES_LIMIT, "frames/s"))
+        seen: dict[Page, list[tuple[float, float]]] = {page: [], still: []}
+        for number in range(rounds):
+            for one, measured in seen.items():  # in turns: what else the machine does is the same for both
+                measured.append(_scroll(one, -speed if number % 2 == 0 else speed))
+        frames, holes = zip(*seen[page], strict=True)
+        most, _ = zip(*seen[still], strict=True)
+        ratios = [one / other for one, other in zip(frames, most, strict=True)]
+        cells = (spread(frames), spread(most), spread(ratios, 2), spread(needed), spread(holes))
+        rows.append((f"{name}, {speed:,} pixels/s", *cells))
+        limit = min(FRAMES_LIMIT, PLAIN_SHARE * statistics.median(most))
+        text = (
+            f"the table of {NUM_JOBS:,} jobs scrolls with {FRAMES_LIMIT:.0f} frames/s, "
+            f"or {PLAIN_SHARE:g} of a plain page's where that has fewer, {name}"
+        )
+        claims.append(at_least(text, statistics.median(frames), limit, "frames/s"))
         text = f"a frame of that needs {FRAME_MS:.0f} ms of the main thread, {name}"
         claims.append(at_most(text, statistics.median(needed), FRAME_MS, "ms"))
     context.close()
     return Found(
         title=f"The table of {NUM_JOBS:,} jobs",
-        columns=("scrolled by", "frames/s", "processor time of a frame, ms", "frames with a row not there yet, %"),
+        columns=(
+            "scrolled by",
+            "frames/s",
+            "of a plain page, frames/s",
+            "ratio in the same turn",
+            "processor time of a frame, ms",
+            "frames with a row not there yet, %",
+        ),
         rows=tuple(rows),
         claims=tuple(claims),
     )
@@ -130,9 +150,10 @@ def _needed_ms(page: Page, speed: int) -> float:
 
 def _scroll(page: Page, speed: int) -> tuple[float, float]:
     """Scroll down (a negative speed) or up; return frames per second, and in how many a row was not there yet, %."""
+    page.bring_to_front()
     box = page.locator("section[tabindex='0']").bounding_box()
     if box is None:
-        raise RuntimeError("the table of jobs is not shown")
+        raise RuntimeError("no table is shown")
     session = page.context.new_cdp_session(page)
     page.evaluate(FRAMES)
     session.send(

@@ -4,33 +4,41 @@
  */
 import { useMediaQuery } from "@mantine/hooks";
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from "@tabler/icons-react";
+import { type Range, useVirtualizer } from "@tanstack/react-virtual";
 import {
-  type ColumnDef,
-  flexRender,
-  getCoreRowModel,
-  type Row,
-  type RowData,
-  useReactTable,
-} from "@tanstack/react-table";
-import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, memo, type ReactNode, useCallback, useEffect, useMemo, useRef } from "react";
-import { Link, useNavigate } from "react-router";
+  type CSSProperties,
+  type FocusEvent,
+  type KeyboardEvent,
+  type MouseEvent,
+  memo,
+  type ReactNode,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+} from "react";
+import { Link, useHref, useNavigate } from "react-router";
 import { isTyping } from "../app/keys";
 import { text } from "../text";
 import classes from "./DataTable.module.css";
+import { recycle, type Slot } from "./recycle";
 
-declare module "@tanstack/react-table" {
-  interface ColumnMeta<TData extends RowData, TValue> {
+export interface Column<T> {
+  id: string;
+  header: ReactNode;
+  /** Its width in pixels, of those that others leave it if it grows. */
+  size?: number;
+  meta?: {
     /** Numbers stand right, in digits of one width. */
     numeric?: boolean;
     /** The word by which the server sorts by this column; it can be sorted by if there is one. */
     sort?: string;
     /** The column takes what is left of the width. */
     grow?: boolean;
-  }
+  };
+  /** Called for every row that comes into sight, so it uses no hooks of its own. */
+  cell: (context: { row: { original: T } }) => ReactNode;
 }
-
-export type Column<T> = ColumnDef<T, unknown>;
 
 interface Selection<T> {
   ids: ReadonlySet<string>;
@@ -67,6 +75,12 @@ interface Props<T> {
 
 const ROW = 36;
 const CARD = 84;
+const CHECK = 40;
+const SIZE = 150;
+/** Rows that are drawn before they are seen: on both sides at rest, then ahead of and behind where one scrolls to. */
+const NEAR = 8;
+const AHEAD = 12;
+const BEHIND = 2;
 
 export function DataTable<T>(props: Props<T>) {
   const narrow = useMediaQuery("(max-width: 767px)", false, { getInitialValueInEffect: false });
@@ -76,47 +90,41 @@ export function DataTable<T>(props: Props<T>) {
 
 function useRows<T>({ rows, onRange }: Props<T>, height: number) {
   const box = useRef<HTMLDivElement>(null);
+  const way = useRef<"forward" | "backward" | null>(null);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => box.current,
     estimateSize: () => height,
-    overscan: 12,
+    rangeExtractor: useCallback(({ startIndex, endIndex, count }: Range) => {
+      const [before, after] =
+        way.current === null ? [NEAR, NEAR] : way.current === "forward" ? [BEHIND, AHEAD] : [AHEAD, BEHIND];
+      const first = Math.max(0, startIndex - before);
+      return Array.from({ length: Math.min(count, endIndex + after + 1) - first }, (_, place) => first + place);
+    }, []),
+    onChange: (instance) => {
+      way.current = instance.scrollDirection;
+    },
   });
   const items = virtual.getVirtualItems();
   const first = items[0]?.index ?? 0;
   const last = items.at(-1)?.index ?? 0;
   useEffect(() => onRange?.(first, last), [onRange, first, last]);
-  return {
-    box,
-    virtual,
-    items,
-    before: items[0]?.start ?? 0,
-    after: virtual.getTotalSize() - (items.at(-1)?.end ?? 0),
-  };
+  return { box, virtual, items };
 }
 
 function Wide<T>(props: Props<T>) {
-  const { columns, rows, rowId, href, selection, hidden, maxHeight = "calc(100dvh - 240px)" } = props;
-  const { box, virtual, items, before, after } = useRows(props, ROW);
-  const seen = items.map((item) => rows[item.index]);
-  const known = seen.filter((row): row is T => row !== undefined);
-  const visibility = useMemo(() => Object.fromEntries((hidden ?? []).map((id) => [id, false])), [hidden]);
-  const table = useReactTable({
-    data: known,
-    columns: columns as ColumnDef<T, unknown>[],
-    getRowId: (row) => rowId(row),
-    getCoreRowModel: getCoreRowModel(),
-    manualSorting: true,
-    manualPagination: true,
-    state: { columnVisibility: visibility },
-  });
-  const modelOf = new Map(table.getRowModel().rows.map((row) => [row.id, row]));
+  const { rows, rowId, href, selection, maxHeight = "calc(100dvh - 240px)" } = props;
+  const { box, virtual, items } = useRows(props, ROW);
+  const columns = useShown(props);
+  const widths = useMemo(() => widthsOf(columns), [columns]);
+  const least = columns.reduce((sum, { size = SIZE }) => sum + size, selection ? CHECK : 0);
+  const base = useHref("/");
+  const focus = useFocus(rows);
+  const indexes = items.map((item) => item.index);
+  const known = indexes.flatMap((index) => rows[index] ?? []);
+  const slots = useSlots(focus.with(indexes), !virtual.isScrolling);
   const keys = useRowKeys(box, rows.length, (index) => virtual.scrollToIndex(index));
   const choose = useChoose(selection);
-  const leaves = table.getVisibleLeafColumns();
-  const shape = leaves.map((column) => column.id).join();
-  const span = leaves.length + (selection ? 1 : 0); // more would be columns of their own, and take the width of others
-  const width = leaves.reduce((sum, column) => sum + column.getSize(), selection ? 40 : 0);
   return (
     <section
       ref={box}
@@ -125,72 +133,123 @@ function Wide<T>(props: Props<T>) {
       tabIndex={0}
       aria-label={props.label}
       onKeyDown={keys}
+      onClick={useLinks()}
+      onFocus={focus.enter}
+      onBlur={focus.leave}
     >
       <table
         className={classes.table}
-        style={{ minWidth: width }}
+        style={{ minWidth: least }}
         aria-label={props.label}
         aria-rowcount={rows.length + 1}
       >
-        <colgroup>
-          {selection && <col style={{ width: 40 }} />}
-          {leaves.map((column) => (
-            <col key={column.id} style={{ width: column.columnDef.meta?.grow ? undefined : column.getSize() }} />
-          ))}
-        </colgroup>
         <thead>
           <tr aria-rowindex={1}>
             {selection && (
-              <th scope="col">
+              <th scope="col" className={classes.pick}>
                 <SelectAll known={known.filter(selection.takes).map(rowId)} selection={selection} />
               </th>
             )}
-            {table.getFlatHeaders().map((header) => (
-              <Heading
-                key={header.id}
-                numeric={header.column.columnDef.meta?.numeric ?? false}
-                word={header.column.columnDef.meta?.sort}
-                sort={props.sort}
-                onSort={props.onSort}
-              >
-                {flexRender(header.column.columnDef.header, header.getContext())}
-              </Heading>
-            ))}
+            <Headings columns={columns} widths={widths} sort={props.sort} onSort={props.onSort} />
           </tr>
         </thead>
-        <tbody>
-          {before > 0 && <Gap span={span} height={before} />}
-          {items.map((item) => {
-            const row = rows[item.index];
-            const model = row === undefined ? undefined : modelOf.get(rowId(row));
-            if (row === undefined || model === undefined)
-              return <Gap key={item.key} span={span} height={ROW} line={item.index + 2} />;
-            const id = rowId(row);
+        <tbody style={{ height: rows.length * ROW }}>
+          {slots.map(({ key, index }) => {
+            const row = rows[index] ?? focus.rowAt(index);
+            const id = row === undefined ? "" : rowId(row);
             return (
               <Line
-                key={id}
-                model={model}
-                index={item.index}
+                key={key}
+                row={row}
+                id={id}
+                index={index}
+                isLast={index === rows.length - 1}
                 columns={columns}
-                shape={shape}
+                widths={widths}
+                base={base}
                 {...(href && { href })}
-                {...(selection && { chosen: selection.ids.has(id), isFree: selection.takes(row), onChoose: choose })}
+                {...(selection && {
+                  chosen: selection.ids.has(id),
+                  isFree: row !== undefined && selection.takes(row),
+                  onChoose: choose,
+                })}
               />
             );
           })}
-          {after > 0 && <Gap span={span} height={after} />}
         </tbody>
       </table>
     </section>
   );
 }
 
+/** The columns that are shown, the same as long as they are. */
+function useShown<T>({ columns, hidden }: Props<T>): readonly Column<T>[] {
+  return useMemo(() => columns.filter((column) => !hidden?.includes(column.id)), [columns, hidden]);
+}
+
+/** Those that grow share what the others leave; if none does, all of them share it by their widths. */
+function widthsOf<T>(columns: readonly Column<T>[]): readonly CSSProperties[] {
+  const grows = columns.some((column) => column.meta?.grow);
+  return columns.map(({ meta, size = SIZE }) => ({
+    flex: meta?.grow ? "1 1 0" : grows ? `0 0 ${size}px` : `${size} 1 ${size}px`,
+  }));
+}
+
+/** The elements of rows. They are in the order of rows, so that Tab goes through them, as soon as nothing scrolls. */
+function useSlots(indexes: readonly number[], inOrder: boolean): readonly Slot[] {
+  const slots = useRef<readonly Slot[]>([]);
+  slots.current = recycle(slots.current, indexes, inOrder);
+  return slots.current;
+}
+
+/** The row that has the focus: it stays where it is, with what it shows, when it scrolls out of sight. */
+function useFocus<T>(rows: readonly (T | undefined)[]) {
+  const focused = useRef<{ index: number; row: T | undefined } | null>(null);
+  const has = focused.current;
+  if (has !== null) has.row = rows[has.index] ?? has.row;
+  return {
+    enter: (event: FocusEvent<HTMLElement>) => {
+      const index = indexOf(event.target);
+      focused.current = index === -1 ? null : { index, row: rows[index] };
+    },
+    leave: (event: FocusEvent<HTMLElement>) => {
+      if (event.target !== document.activeElement) focused.current = null; // it still is if the window lost the focus
+    },
+    with: (indexes: readonly number[]): readonly number[] =>
+      has === null || has.index >= rows.length || indexes.includes(has.index)
+        ? indexes
+        : [...indexes, has.index].sort((one, other) => one - other),
+    rowAt: (index: number) => (has?.index === index ? has.row : undefined),
+  };
+}
+
+/** The row of the table that an element is in; -1: of none. */
+function indexOf(element: Element): number {
+  return Number(element.closest<HTMLElement>("[data-row]")?.dataset.row ?? -1);
+}
+
+/** What follows the links of all rows: a link of the router's in each would cost more than the row itself. */
+function useLinks() {
+  const navigate = useNavigate();
+  return (event: MouseEvent<HTMLElement>) => {
+    const to = (event.target as Element).closest<HTMLElement>("a[data-to]")?.dataset.to;
+    if (to === undefined || event.button !== 0) return;
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    navigate(to);
+  };
+}
+
 interface LineProps<T> {
-  model: Row<T>;
+  /** Undefined: it has not come yet. */
+  row: T | undefined;
+  id: string;
   index: number;
+  isLast: boolean;
   columns: readonly Column<T>[];
-  /** Which of the columns are shown. */
-  shape: string;
+  widths: readonly CSSProperties[];
+  /** The address of the console. */
+  base: string;
   href?: (row: T) => string;
   /** Undefined: nothing can be chosen here. */
   chosen?: boolean;
@@ -200,28 +259,22 @@ interface LineProps<T> {
 }
 
 /** A row that is drawn again only when something of its own has changed: scrolling draws those that come into sight. */
-const Line = memo(EveryLine, isSameLine) as typeof EveryLine;
+const Line = memo(EveryLine) as typeof EveryLine;
 
-function isSameLine<T>(one: LineProps<T>, other: LineProps<T>): boolean {
+function EveryLine<T>({ row, id, index, isLast, columns, widths, base, href, chosen, isFree, onChoose }: LineProps<T>) {
+  const context = row === undefined ? undefined : { row: { original: row } };
+  const to = row === undefined ? undefined : href?.(row);
   return (
-    one.model.original === other.model.original &&
-    one.model.id === other.model.id &&
-    one.index === other.index &&
-    one.columns === other.columns &&
-    one.shape === other.shape &&
-    one.href === other.href &&
-    one.chosen === other.chosen &&
-    one.isFree === other.isFree &&
-    one.onChoose === other.onChoose
-  );
-}
-
-function EveryLine<T>({ model, index, href, chosen, isFree, onChoose }: LineProps<T>) {
-  const { id, original } = model;
-  return (
-    <tr data-row={index} aria-rowindex={index + 2} aria-selected={chosen}>
+    <tr
+      className={classes.row}
+      style={{ top: index * ROW }}
+      data-row={context && index}
+      data-last={isLast || undefined}
+      aria-rowindex={index + 2}
+      aria-selected={chosen}
+    >
       {onChoose && (
-        <td>
+        <td className={classes.pick}>
           {isFree && (
             <input
               type="checkbox"
@@ -233,14 +286,14 @@ function EveryLine<T>({ model, index, href, chosen, isFree, onChoose }: LineProp
           )}
         </td>
       )}
-      {model.getVisibleCells().map((cell, place) => (
-        <td key={cell.id} className={cell.column.columnDef.meta?.numeric ? "num" : "cut"}>
-          {place === 0 && href ? (
-            <Link to={href(original)} className={classes.link}>
-              {flexRender(cell.column.columnDef.cell, cell.getContext())}
-            </Link>
+      {columns.map((column, place) => (
+        <td key={column.id} className={column.meta?.numeric ? "num" : "cut"} style={widths[place]}>
+          {place === 0 && to !== undefined ? (
+            <a href={`${base}${to.slice(1)}`} data-to={to} className={classes.link}>
+              {context && column.cell(context)}
+            </a>
           ) : (
-            flexRender(cell.column.columnDef.cell, cell.getContext())
+            context && column.cell(context)
           )}
         </td>
       ))}
@@ -257,15 +310,37 @@ function useChoose<T>(selection: Selection<T> | undefined) {
   }, []);
 }
 
-function Gap({ span, height, line }: { span: number; height: number; line?: number }) {
+interface HeadingsProps<T> {
+  columns: readonly Column<T>[];
+  widths: readonly CSSProperties[];
+  sort: string | undefined;
+  onSort: ((sort: string) => void) | undefined;
+}
+
+/** The heads of the columns, which scrolling does not draw again. */
+const Headings = memo(EveryHeading) as typeof EveryHeading;
+
+function EveryHeading<T>({ columns, widths, sort, onSort }: HeadingsProps<T>) {
   return (
-    <tr aria-rowindex={line} aria-hidden={line === undefined}>
-      <td colSpan={span} style={{ height, padding: 0, border: 0 }} />
-    </tr>
+    <>
+      {columns.map(({ id, header, meta }, place) => (
+        <Heading
+          key={id}
+          style={widths[place]}
+          numeric={meta?.numeric ?? false}
+          word={meta?.sort}
+          sort={sort}
+          onSort={onSort}
+        >
+          {header}
+        </Heading>
+      ))}
+    </>
   );
 }
 
 interface HeadingProps {
+  style: CSSProperties | undefined;
   numeric: boolean;
   word: string | undefined;
   sort: string | undefined;
@@ -273,19 +348,19 @@ interface HeadingProps {
   children: ReactNode;
 }
 
-function Heading({ numeric, word, sort, onSort, children }: HeadingProps) {
+function Heading({ style, numeric, word, sort, onSort, children }: HeadingProps) {
   const sorted = word === undefined ? null : sort === word ? "ascending" : sort === `-${word}` ? "descending" : "none";
   const className = numeric ? "num" : "cut";
   if (word === undefined || onSort === undefined) {
     return (
-      <th scope="col" className={className}>
+      <th scope="col" className={className} style={style}>
         {children}
       </th>
     );
   }
   const Arrow = sorted === "ascending" ? IconArrowUp : sorted === "descending" ? IconArrowDown : IconArrowsSort;
   return (
-    <th scope="col" className={className} aria-sort={sorted ?? undefined}>
+    <th scope="col" className={className} style={style} aria-sort={sorted ?? undefined}>
       <button
         type="button"
         className={classes.sort}
@@ -329,26 +404,32 @@ function withId(ids: ReadonlySet<string>, id: string, chosen: boolean): Readonly
   return next;
 }
 
+const PATIENCE = 20;
+
+/** Gives the focus to what is drawn in one of the next frames. */
+function giveFocus(box: { current: HTMLElement | null }, wanted: string, frames = PATIENCE) {
+  window.requestAnimationFrame(() => {
+    const found = box.current?.querySelector<HTMLElement>(wanted);
+    if (found) found.focus();
+    else if (frames > 0) giveFocus(box, wanted, frames - 1);
+  });
+}
+
 /** J and K go from row to row, X selects one, Enter follows its link. */
 function useRowKeys(box: { current: HTMLElement | null }, count: number, show: (index: number) => void) {
-  const navigate = useNavigate();
   return (event: KeyboardEvent<HTMLElement>) => {
     if (isTyping(event.nativeEvent)) return;
     const row = (event.target as HTMLElement).closest<HTMLElement>("[data-row]");
-    const at = row === null ? -1 : Number(row.dataset.row);
     const key = event.key.toLowerCase();
     if (key === "j" || key === "k") {
-      const next = Math.min(count - 1, Math.max(0, at + (key === "j" ? 1 : -1)));
+      const next = Math.min(count - 1, Math.max(0, indexOf(event.target as Element) + (key === "j" ? 1 : -1)));
       show(next);
-      window.requestAnimationFrame(() => {
-        box.current?.querySelector<HTMLElement>(`[data-row="${next}"] a, [data-row="${next}"] button`)?.focus();
-      });
+      giveFocus(box, `[data-row="${next}"] a, [data-row="${next}"] button`);
       event.preventDefault();
     } else if (key === "x") {
       row?.querySelector<HTMLInputElement>("input[type=checkbox]")?.click();
-    } else if (key === "enter" && row !== null && !(event.target instanceof HTMLAnchorElement)) {
-      const href = row.querySelector("a")?.getAttribute("href");
-      if (href) navigate(href);
+    } else if (key === "enter" && !(event.target instanceof HTMLAnchorElement)) {
+      row?.querySelector("a")?.click();
     }
   };
 }

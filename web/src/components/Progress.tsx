@@ -23,9 +23,8 @@ export function ProgressBar({ fraction, label, tall = false, over = false }: Pro
         aria-valuemin={0}
         aria-valuemax={100}
         aria-valuenow={Math.floor(share * 100)}
-      >
-        <span style={{ width: `${share * 100}%` }} />
-      </span>
+        style={{ backgroundSize: `${share * 100}% 100%` }}
+      />
       <span className={classes.number}>{percent(Math.floor(share * 100) / 100)}</span>
     </span>
   );

@@ -51,8 +51,8 @@ const COLUMNS: readonly Column<Row>[] = [
   numeric("p50", words.columns.p50, ({ load }) => duration(load.p50), 90),
   numeric("p99", words.columns.p99, ({ load }) => duration(load.p99), 90),
   numeric("kernels", words.columns.kernels, kernelsText, 120),
-  { id: "queue", header: words.columns.queue, size: 120, accessorFn: (endpoint) => endpoint.queue },
-  { id: "owner", header: words.columns.owner, size: 120, accessorFn: (endpoint) => endpoint.owner },
+  { id: "queue", header: words.columns.queue, size: 120, cell: ({ row }) => row.original.queue },
+  { id: "owner", header: words.columns.owner, size: 120, cell: ({ row }) => row.original.owner },
 ];
 
 function numeric(id: string, header: string, write: (endpoint: Row) => string, size: number): Column<Row> {

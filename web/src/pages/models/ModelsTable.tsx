@@ -74,7 +74,7 @@ const COLUMNS: Column<Model>[] = [
   },
   {
     id: "train",
-    header: () => <span className="unseen">{words.train}</span>,
+    header: <span className="unseen">{words.train}</span>,
     size: 80,
     cell: ({ row }) => (
       <Link

@@ -71,7 +71,7 @@ const COLUMNS: Column<Training>[] = [
   },
   {
     id: "download",
-    header: () => <span className="unseen">{text.download}</span>,
+    header: <span className="unseen">{text.download}</span>,
     size: 110,
     cell: ({ row }) => (
       <a href={downloadOf(weightsOf(row.original))} download className={classes.rowLink}>

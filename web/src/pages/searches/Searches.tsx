@@ -64,7 +64,7 @@ const COLUMNS: readonly Column<SearchView>[] = [
     meta: { numeric: true },
     cell: ({ row: { original } }) => duration(original.eta_s),
   },
-  { id: "owner", header: words.columns.owner, size: 120, accessorFn: (search) => search.owner },
+  { id: "owner", header: words.columns.owner, size: 120, cell: ({ row }) => row.original.owner },
 ];
 
 /** All searches: how far, and the best so far. */

@@ -5,7 +5,7 @@ import { refetch } from "../../api/cache";
 import { call, type Schemas } from "../../api/client";
 import { keyOf } from "../../api/queries";
 import { type Column, DataTable } from "../../components/DataTable";
-import { Problem } from "../../components/Notice";
+import { Loading, Problem } from "../../components/Notice";
 import { Age } from "../../components/Time";
 import { useAddress } from "../../components/useAddress";
 import { PAGE, usePages } from "../../components/usePages";
@@ -72,19 +72,22 @@ export function Trials({ search }: { search: SearchView }) {
         </div>
       )}
       {pages.error && <Problem error={pages.error} />}
-      <DataTable
-        label={words.label}
-        columns={columns}
-        rows={pages.rows}
-        rowId={idOf}
-        selection={selection}
-        sort={sort}
-        onSort={(value) => address.set({ sort: value })}
-        onRange={pages.onRange}
-        maxHeight="max(320px, calc(100dvh - 340px))"
-        card={(trial) => <Card trial={trial} />}
-        empty={pages.total === 0 && <p className="dim">{states.length > 0 ? words.none : words.notYet}</p>}
-      />
+      {pages.total === null && pages.error === null && <Loading rows={8} />}
+      {pages.total !== null && (
+        <DataTable
+          label={words.label}
+          columns={columns}
+          rows={pages.rows}
+          rowId={idOf}
+          selection={selection}
+          sort={sort}
+          onSort={(value) => address.set({ sort: value })}
+          onRange={pages.onRange}
+          maxHeight="max(320px, calc(100dvh - 340px))"
+          card={(trial) => <Card trial={trial} />}
+          empty={pages.total === 0 && <p className="dim">{states.length > 0 ? words.none : words.notYet}</p>}
+        />
+      )}
     </>
   );
 }
@@ -140,7 +143,7 @@ function useColumns(search: SearchView): readonly Column<TrialRow>[] {
       ...names.split("\n").map(
         (name): Column<TrialRow> => ({
           id: `value ${name}`,
-          header: () => <span title={name}>{name}</span>,
+          header: <span title={name}>{name}</span>,
           size: 110,
           meta: { numeric: true },
           cell: ({ row: { original } }) => (

@@ -1,0 +1,111 @@
+"""A table of which only the rows that are seen are drawn, by elements that rows take from each other."""
+
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.e2e.pool import HERE, Pool
+
+from pliant.api.arrays import ArrayRequest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+NUM_JOBS = 80
+
+
+def drawn(page: Page) -> list[int]:
+    """Return the rows that are drawn, in the order in which Tab goes through them."""
+    rows: list[int] = page.locator("tbody tr[data-row]").evaluate_all("rows => rows.map(row => +row.dataset.row)")
+    return rows
+
+
+def focused(page: Page) -> str:
+    """Return which row has the focus, by its number; empty: none."""
+    row: str = page.evaluate("document.activeElement?.closest('[data-row]')?.dataset.row ?? ''")
+    return row
+
+
+@pytest.fixture
+def table(visit: Any, pool: Pool) -> Iterator[Page]:
+    """The page of jobs, of which there are more than three screens; none of them runs."""
+    name = f"many-{secrets.token_hex(4)}"
+    request = ArrayRequest(
+        script="paced.py", name=name, fixed=True, min_tasks=9, max_tasks=9, array={"n": tuple(range(NUM_JOBS))}
+    )
+    with pool.client() as client:
+        array = client.arrays.submit(Path(HERE / "paced.py"), request)
+        page: Page = visit("a-admin").goto(f"/jobs?q={name}")
+        expect(page.get_by_role("table")).to_have_attribute("aria-rowcount", str(NUM_JOBS + 1))
+        yield page
+        client.arrays.stop(array.id, now=True)
+        client.arrays.delete(array.id)
+
+
+def scroll(page: Page, pixels: int) -> None:
+    page.locator("section[tabindex='0']").hover()
+    page.mouse.wheel(0, pixels)
+
+
+def await_others(page: Page, before: list[int]) -> None:
+    Pool.until(lambda: drawn(page) != before, "other rows are drawn")
+
+
+def await_order(page: Page) -> None:
+    Pool.until(lambda: drawn(page) == sorted(drawn(page)), "the rows that are drawn are in their order")
+
+
+def await_focus(page: Page, row: int) -> None:
+    Pool.until(lambda: focused(page) == str(row), f"row {row} has the focus")
+
+
+def press_j(page: Page, times: int) -> None:
+    for row in range(times):
+        page.keyboard.press("j")
+        await_focus(page, row)
+
+
+def test_rows_are_in_their_order_for_tab_as_soon_as_nothing_scrolls(table: Page) -> None:
+    for pixels in (1500, 2000, -700, -1900):
+        before = drawn(table)
+        scroll(table, pixels)
+        await_others(table, before)
+        await_order(table)
+    assert len(set(drawn(table))) == len(drawn(table)) < NUM_JOBS
+
+
+def test_each_row_shows_its_own_job_wherever_one_scrolls(table: Page) -> None:
+    shown: dict[str, str] = {}
+    for pixels in (0, 900, 900, 2000, -1300, -3000):
+        scroll(table, pixels)
+        await_order(table)
+        for number, job in table.locator("tbody tr[data-row]").evaluate_all(
+            "rows => rows.map(row => [row.getAttribute('aria-rowindex'), row.querySelector('a').textContent])"
+        ):
+            assert shown.setdefault(number, job) == job
+    assert len(set(shown.values())) == len(shown) == NUM_JOBS
+
+
+def test_the_focus_stays_with_its_row_when_that_scrolls_out_of_sight(table: Page) -> None:
+    press_j(table, 3)
+    job = table.evaluate("document.activeElement.textContent")
+
+    scroll(table, 5000)
+    Pool.until(lambda: NUM_JOBS - 1 in drawn(table), "the last row is drawn")
+    assert table.evaluate("document.activeElement.textContent") == job
+
+    table.keyboard.press("j")
+    await_focus(table, 3)
+    expect(table.locator("tbody tr[data-row='3']")).to_be_in_viewport()
+
+
+def test_keys_select_a_row_far_below_and_open_it(table: Page) -> None:
+    press_j(table, 30)
+    table.keyboard.press("x")
+    expect(table.locator("tbody tr[aria-selected=true]")).to_have_attribute("aria-rowindex", "31")
+    job = table.evaluate("document.activeElement.textContent")
+    table.keyboard.press("Enter")
+    expect(table).to_have_url(re.compile(rf"/jobs/{job}$"))
