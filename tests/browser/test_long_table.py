@@ -63,6 +63,7 @@ def await_focus(page: Page, row: int) -> None:
 
 
 def press_j(page: Page, times: int) -> None:
+    page.locator("section[tabindex='0']").focus()
     for row in range(times):
         page.keyboard.press("j")
         await_focus(page, row)
