@@ -140,6 +140,7 @@ def scrolled(place: Place, started: Browser, rounds: int) -> Found:
 
 def _needed_ms(page: Page, speed: int) -> float:
     """Move the table frame by frame; return the processor time that the main thread needs for each, milliseconds."""
+    page.bring_to_front()  # a page behind another one has no frames
     session = page.context.new_cdp_session(page)
     clock = MainThread(session)
     page.evaluate(STEPS, [NUM_STEPS, speed / FRAMES_LIMIT])

@@ -50,12 +50,18 @@ def scroll(page: Page, pixels: int) -> None:
     page.mouse.wheel(0, pixels)
 
 
-def await_others(page: Page, before: list[int]) -> None:
+def scroll_to_rest(page: Page, pixels: int) -> None:
+    before = drawn(page)
+    scroll(page, pixels)
     Pool.until(lambda: drawn(page) != before, "other rows are drawn")
-
-
-def await_order(page: Page) -> None:
     Pool.until(lambda: drawn(page) == sorted(drawn(page)), "the rows that are drawn are in their order")
+
+
+def jobs_by_row(page: Page) -> dict[str, str]:
+    rows: list[tuple[str, str]] = page.locator("tbody tr[data-row]").evaluate_all(
+        "rows => rows.map(row => [row.getAttribute('aria-rowindex'), row.querySelector('a').textContent])"
+    )
+    return dict(rows)
 
 
 def await_focus(page: Page, row: int) -> None:
@@ -71,22 +77,17 @@ def press_j(page: Page, times: int) -> None:
 
 def test_rows_are_in_their_order_for_tab_as_soon_as_nothing_scrolls(table: Page) -> None:
     for pixels in (1500, 2000, -700, -1900):
-        before = drawn(table)
-        scroll(table, pixels)
-        await_others(table, before)
-        await_order(table)
+        scroll_to_rest(table, pixels)
     assert len(set(drawn(table))) == len(drawn(table)) < NUM_JOBS
 
 
 def test_each_row_shows_its_own_job_wherever_one_scrolls(table: Page) -> None:
-    shown: dict[str, str] = {}
-    for pixels in (0, 900, 900, 2000, -1300, -3000):
-        scroll(table, pixels)
-        await_order(table)
-        for number, job in table.locator("tbody tr[data-row]").evaluate_all(
-            "rows => rows.map(row => [row.getAttribute('aria-rowindex'), row.querySelector('a').textContent])"
-        ):
-            assert shown.setdefault(number, job) == job
+    shown: dict[str, str] = jobs_by_row(table)
+    for pixels in (900, 900, 2000, -1300, -3000):
+        scroll_to_rest(table, pixels)
+        seen = jobs_by_row(table)
+        assert seen == {**seen, **{number: job for number, job in shown.items() if number in seen}}
+        shown |= seen
     assert len(set(shown.values())) == len(shown) == NUM_JOBS
 
 
