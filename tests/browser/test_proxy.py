@@ -45,7 +45,9 @@ def test_all_of_it_works_below_a_path(chromium: Browser, hidden_pool: Pool) -> N
         page.get_by_role("link", name="Jobs", exact=True).first.click()
         expect(page.get_by_text("live", exact=True)).to_be_visible()
         job = hidden_pool.submit(HERE / "paced.py", "--name", "resnet", args=("--epochs", "1"))
-        page.get_by_role("link", name=job, exact=True).click()
+        row = page.get_by_role("link", name=job, exact=True)
+        assert row.evaluate("link => link.href") == f"{url}/jobs/{job}", "as a new tab opens it"
+        row.click()
         expect(page).to_have_url(f"{url}/jobs/{job}")
         expect(page.get_by_role("main").get_by_text("Completed").first).to_be_visible()
         page.get_by_role("button", name="Delete…").click()

@@ -17,7 +17,8 @@ import {
   useMemo,
   useRef,
 } from "react";
-import { Link, useHref, useNavigate } from "react-router";
+import { Link, useNavigate } from "react-router";
+import { PREFIX } from "../api/place";
 import { isTyping } from "../app/keys";
 import { text } from "../text";
 import classes from "./DataTable.module.css";
@@ -118,7 +119,6 @@ function Wide<T>(props: Props<T>) {
   const columns = useShown(props);
   const widths = useMemo(() => widthsOf(columns), [columns]);
   const least = columns.reduce((sum, { size = SIZE }) => sum + size, selection ? CHECK : 0);
-  const base = useHref("/");
   const focus = useFocus(rows);
   const indexes = items.map((item) => item.index);
   const known = indexes.flatMap((index) => rows[index] ?? []);
@@ -166,7 +166,6 @@ function Wide<T>(props: Props<T>) {
                 isLast={index === rows.length - 1}
                 columns={columns}
                 widths={widths}
-                base={base}
                 {...(href && { href })}
                 {...(selection && {
                   chosen: selection.ids.has(id),
@@ -248,8 +247,6 @@ interface LineProps<T> {
   isLast: boolean;
   columns: readonly Column<T>[];
   widths: readonly CSSProperties[];
-  /** The address of the console. */
-  base: string;
   href?: (row: T) => string;
   /** Undefined: nothing can be chosen here. */
   chosen?: boolean;
@@ -261,7 +258,7 @@ interface LineProps<T> {
 /** A row that is drawn again only when something of its own has changed: scrolling draws those that come into sight. */
 const Line = memo(EveryLine) as typeof EveryLine;
 
-function EveryLine<T>({ row, id, index, isLast, columns, widths, base, href, chosen, isFree, onChoose }: LineProps<T>) {
+function EveryLine<T>({ row, id, index, isLast, columns, widths, href, chosen, isFree, onChoose }: LineProps<T>) {
   const context = row === undefined ? undefined : { row: { original: row } };
   const to = row === undefined ? undefined : href?.(row);
   return (
@@ -289,7 +286,7 @@ function EveryLine<T>({ row, id, index, isLast, columns, widths, base, href, cho
       {columns.map((column, place) => (
         <td key={column.id} className={column.meta?.numeric ? "num" : "cut"} style={widths[place]}>
           {place === 0 && to !== undefined ? (
-            <a href={`${base}${to.slice(1)}`} data-to={to} className={classes.link}>
+            <a href={`${PREFIX}${to}`} data-to={to} className={classes.link}>
               {context && column.cell(context)}
             </a>
           ) : (
