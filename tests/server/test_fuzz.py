@@ -9,7 +9,8 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import Enum
+from typing import Any, Final, Literal, get_args, get_origin
 
 import httpx
 import pytest
@@ -269,6 +270,8 @@ ODD_WORDS: Final = (
     "",
 )
 """Values of a path or a query, as they are sent: NUL, what is no UTF-8, a lone surrogate, ways out, lines, numbers."""
+ODD_NUMBERS: Final = ("%00", "%FF%FE", "1e999", "nan", "9" * 30, "")
+"""Those that are sent where a query must have a number or one of a few words: all others are refused like these."""
 DEEP: Final = 50_000
 ODD_VALUES: Final = (
     "null",
@@ -339,7 +342,8 @@ class Known:
 
     method: str
     path: str
-    query: tuple[str, ...]
+    query: tuple[tuple[str, bool], ...]
+    """Each with whether it takes any text."""
     fields: tuple[str, ...]
 
 
@@ -358,10 +362,18 @@ MEANINGLESS: Final = frozenset(f"{DEEP_LEARNING}{path}" for _, path in absent.AB
 """Routes that read nothing of a request."""
 
 
-def _query(dependant: Dependant) -> Iterator[str]:
-    yield from (field.alias for field in dependant.query_params if field.alias != "follow")
+def _query(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+    for field in dependant.query_params:
+        if field.alias != "follow":
+            yield field.alias, _takes_text(field.field_info.annotation)
     for inner in dependant.dependencies:
         yield from _query(inner)
+
+
+def _takes_text(annotation: object) -> bool:
+    if parts := get_args(annotation):
+        return get_origin(annotation) is not Literal and any(map(_takes_text, parts))
+    return not isinstance(annotation, type) or (issubclass(annotation, str) and not issubclass(annotation, Enum))
 
 
 def _fields(dependant: Dependant) -> Iterator[str]:
@@ -378,10 +390,10 @@ def asks(world: World, route: Known) -> Iterator[Ask]:
     if "{" in route.path:
         for word in ODD_WORDS:
             yield Ask(method=route.method, path=word.join(literal[::2]))
-    for name in route.query:
-        for word in (*ODD_WORDS, f"1&{name}=%00"):
+    for name, takes_text in route.query:
+        for word in (*(ODD_WORDS if takes_text else ODD_NUMBERS), f"1&{name}=%00"):
             yield Ask(method=route.method, path=f"{there}?{name}={word}")
-    for tag in ('"x"', "9" * 30, "\xb2", '"1", "2"', 'W/"1"', ""):
+    for tag in ('"x"', "9" * 30, "\xb2", '"1", "2"', 'W/"1"', "") if route.method not in READING else ():
         yield Ask(method=route.method, path=there, headers=(("If-Match", tag), ("Last-Event-ID", tag)))
     if route.fields:
         yield from _bodies(route, there)
