@@ -261,7 +261,7 @@ class Visitor:
         if self.page.viewport_size != (viewport := ViewportSize(width=size[0], height=size[1])):
             self.page.set_viewport_size(viewport)
         if self.scheme != scheme:
-            self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            self.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
             self.scheme = scheme
         if self.page.url.startswith(self.url):
             self.page.locator(f"html[data-mantine-color-scheme={scheme}]").wait_for(state="attached")
