@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import torch
-from tests.train.crew import FORKS
+from tests.forks import FORKS
 
 LIMIT_S: Final = 120.0
 

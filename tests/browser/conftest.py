@@ -7,8 +7,8 @@ that says the server has failed.
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Error,
     Page,
     Response,
     ViewportSize,
@@ -33,7 +34,7 @@ from pliant.api.people import UserRequest
 PASSWORD: Final = "a-password-of-tests-42"
 ROLES: Final = ("viewer", "user", "operator", "admin")
 PICTURES: Final = ROOT / "build" / "console"
-"""Where pictures of the pages are left, for people to look at."""
+"""Where pictures of the pages are left for people to look at: in CI, or if `PLIANT_TEST_PICTURES` is set."""
 PATIENCE_MS: Final = 30_000
 """For a busy machine; whatever is waited for is there in a moment on a quiet one."""
 WIDE: Final = (1440, 900)
@@ -109,6 +110,20 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         stack.close()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say of a test that failed what its pages showed."""
+    report = yield
+    if call.when == "call" and report.failed and _RUNNING in item.config.stash:
+        browser, _ = item.config.stash[_RUNNING]
+        for page in (page for context in browser.contexts for page in context.pages):
+            with suppress(Error):
+                report.sections.append((f"the page {page.url}", page.locator("body").inner_text(timeout=5_000)))
+    return report
+
+
 @contextmanager
 def _launched() -> Iterator[Browser]:
     program = os.environ.get("PLIANT_TEST_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
@@ -132,7 +147,7 @@ def _do_without(why: str) -> None:
 
 @pytest.fixture(scope="session")
 def _console_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    pool = Pool(tmp_path_factory.mktemp("console") / "home", module="tests.browser.eight_gpus")
+    pool = Pool(tmp_path_factory.mktemp("console") / "home", module="tests.browser.eight_gpus", warm=True)
     pool.up()
     add_people(pool)
     yield pool
@@ -159,7 +174,7 @@ def furnished_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[P
         for name, value in offline(folder / "wheels").items():
             environment.setenv(name, value)
         folder.chmod(0o777)
-        pool = Pool(folder / "home")
+        pool = Pool(folder / "home", warm=True)
         pool.up()
         add_people(pool)
         yield pool, furnish(pool, folder)
@@ -290,12 +305,10 @@ class Visitor:
             found.append(f"{path} has failed: {self.complaints}")
         return found
 
-    def picture(self, name: str) -> Path:
-        """Leave a picture of the page."""
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        path = PICTURES / f"{name}.png"
-        self.page.screenshot(path=path)
-        return path
+    def picture(self, name: str) -> None:
+        """Leave a picture of the page, if pictures are wanted."""
+        if os.environ.get("PLIANT_TEST_PICTURES") or os.environ.get("CI"):
+            self.page.screenshot(path=PICTURES / f"{name}.png")
 
 
 @pytest.fixture

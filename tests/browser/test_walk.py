@@ -134,7 +134,7 @@ def upload_batches(visitor: Visitor, folder: Path) -> None:
     """Steps 5 to 7: a data set of the folder; the page is loaded again while it is sent, and the upload goes on."""
     page = visitor.goto("/")
     page.get_by_role("link", name="Data sets", exact=True).first.click()
-    page.get_by_role("link", name="New data set").click()
+    page.get_by_role("link", name="New data set").first.click()  # where there is none yet, the page offers it twice
     page.get_by_role("radio", name="Images").click()
     page.get_by_role("textbox", name=NAME).fill(DATASET)
     page.locator("input[webkitdirectory]").set_input_files(folder)

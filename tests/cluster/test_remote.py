@@ -4,8 +4,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.contracts.cluster import NUM_SLOTS, ClusterContract
 from tests.contracts.process_stage import DEADLINE_S, ENTRY, NODE, PATHS, ProcessStage, until
+from tests.forks import CHANNEL, WarmModule
 
 from pliant.cluster import process
 from pliant.cluster.agent.messages import Kill, Start
@@ -30,7 +29,7 @@ Stage = ProcessStage[LocalCluster]
 class RemoteStage(ProcessStage[LocalCluster]):
     """A cluster whose agent is another process."""
 
-    agent: subprocess.Popen[bytes]
+    agent: WarmModule
     socket: socket.socket
     """The adapter's end."""
 
@@ -43,21 +42,19 @@ class RemoteStage(ProcessStage[LocalCluster]):
         assert self.agent.wait(DEADLINE_S) in (0, -signal.SIGKILL)
 
 
-def start_agent(root: Path) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def start_agent(root: Path) -> tuple[WarmModule, socket.socket]:
     ours, theirs = socket.socketpair()
     options = {
-        "--channel": theirs.fileno(),
+        "--channel": CHANNEL,
         "--node": NODE,
         "--state-dir": root / "agent",
         "--num-slots": NUM_SLOTS,
         "--entry": ENTRY,
     }
     arguments = [str(part) for pair in options.items() for part in pair]
-    command = [sys.executable, "-P", "-m", "pliant.entry.agent", *arguments]
     with theirs:
-        agent = subprocess.Popen(
-            command, env={**os.environ, "PYTHONPATH": PATHS}, pass_fds=[theirs.fileno()], start_new_session=True
-        )
+        env = {**os.environ, "PYTHONPATH": PATHS}
+        agent = WarmModule(["pliant.entry.agent", *arguments], env=env, channel=theirs)
     return agent, ours
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from tests.contracts.starvation import starved_s
+from tests.forks import WarmModule
 
 from pliant.cli.app import main
 from pliant.client import Client
@@ -33,7 +34,7 @@ _numbers = itertools.count(31 * os.getpid())  # so that two runs of the tests si
 class Pool:
     """Starts a server on a free port with this many CPU slots; by `pliant up` if it is told more than that.
 
-    Without a number its slots are the GPUs of this machine.
+    Without a number its slots are the GPUs of this machine. A warm one need not import what it consists of.
     """
 
     def __init__(
@@ -44,27 +45,29 @@ class Pool:
         options: tuple[str, ...] = (),
         database: str | None = None,
         module: str = "pliant.entry.server",
+        warm: bool = False,
     ) -> None:
         self.home = home
         self.options = options
         self.slots = slots
         self.database = database
         self.module = module
+        self.warm = warm
         self.port = free_port()  # fixed, so that tasks find the next server of the same folder
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | WarmModule | None = None
 
     def up(self) -> None:
         home, slots = ("--home", str(self.home)), () if self.slots is None else ("--slots", str(self.slots))
         options = ("--port", str(self.port), *slots)
         program = ("pliant.cli.app", *home, "up", *self.options) if self.options else (self.module, *home)
         meeting = ("--allow", f"{self.home.parent.parent}:rw")  # where tests and scripts meet
-        with (self.home.parent / "up.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [PYTHON, "-P", "-m", *program, *options, *meeting],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=clean_env() | ({} if self.database is None else {"PLIANT_DATABASE": self.database}),
-            )
+        env = clean_env() | ({} if self.database is None else {"PLIANT_DATABASE": self.database})
+        command, out = (*program, *options, *meeting), self.home.parent / "up.log"
+        if self.warm:
+            self.process = WarmModule(command, env=env, out=out)
+        else:
+            with out.open("ab") as log:
+                self.process = subprocess.Popen([PYTHON, "-P", "-m", *command], stdout=log, stderr=log, env=env)
         try:
             self.until(lambda: self.listens() or self.process_ended(), "the server listens", START_S)
         except AssertionError:

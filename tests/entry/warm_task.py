@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from tests.train.crew import FORKS
+from tests.forks import FORKS
 
 from pliant.entry.task import main
 

@@ -1,6 +1,5 @@
 """A fixed generation of real processes, without a server: every one runs the same function and returns a value."""
 
-import multiprocessing
 import os
 import threading
 import time
@@ -9,15 +8,13 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import torch
+from tests.forks import FORKS
 
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Abandon, Form, FromTask, Lost, Ready
 from pliant.train.context import TRAIN_CONTEXT, standalone_context
 from pliant.train.group.membership import TaskMembership
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["torch", "torch._dynamo", "pliant.train", "pliant.entry.task"])
-"""Where processes come from that need not import these."""
 _PATIENCE_S = 120.0
 
 

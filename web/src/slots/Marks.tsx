@@ -9,7 +9,7 @@ import {
   IconStack2,
   IconX,
 } from "@tabler/icons-react";
-import type { ComponentType } from "react";
+import { type ComponentType, type Ref, useId, useImperativeHandle, useRef, useState } from "react";
 import { Link } from "react-router";
 import { Swatch } from "../components/Swatch";
 import { NONE, time } from "../format/format";
@@ -37,48 +37,94 @@ interface Props {
   box: { left: number; width: number; from: number; until: number };
 }
 
-/** The strip under the plot: what happened when. A press shows the sentence of the decision. */
+/**
+ * The strip under the plot: what happened when. A press shows the sentence of the decision.
+ *
+ * All marks share one popover: each has listeners and an overlay of its own, and marks come and go all the time.
+ */
 export function Marks({ marks, box }: Props) {
+  const id = useId();
+  const [pressed, setPressed] = useState<number | null>(null);
+  const [target, setTarget] = useState<HTMLElement | null>(null);
   const positionOf = (at: number) => ((at - box.from) / (box.until - box.from)) * box.width;
   const clusters = clustersOf(marks, positionOf, box.width, APART);
+  const open = clusters.find((cluster) => cluster.marks.some(({ seq }) => seq === pressed));
+  const shown = useRef(open); // until it has faded
+  shown.current = open ?? shown.current;
   return (
-    <ul className={classes.marks} aria-label={words.label}>
-      {clusters.map((cluster) => (
-        <li key={cluster.marks[0]?.seq} style={{ left: box.left + cluster.left }}>
-          <MarkButton cluster={cluster} />
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul className={classes.marks} aria-label={words.label}>
+        {clusters.map((cluster) => (
+          <li key={cluster.marks[0]?.seq} style={{ left: box.left + cluster.left }}>
+            <MarkButton
+              cluster={cluster}
+              opens={cluster === open ? id : null}
+              onPress={(seq) => setPressed(cluster === open ? null : seq)}
+              ref={cluster === open ? setTarget : null}
+            />
+          </li>
+        ))}
+      </ul>
+      <Popover
+        id={id}
+        opened={open !== undefined}
+        onChange={() => setPressed(null)}
+        position="top"
+        withArrow
+        shadow="md"
+        width={360}
+      >
+        <Popover.Target>
+          <Stand for={target} />
+        </Popover.Target>
+        <Popover.Dropdown>
+          <ol className={classes.sentences}>
+            {shown.current?.marks.slice(-MOST).map((mark) => (
+              <li key={mark.seq}>
+                <MarkSentence mark={mark} />
+              </li>
+            ))}
+          </ol>
+        </Popover.Dropdown>
+      </Popover>
+    </>
   );
 }
 
-function MarkButton({ cluster }: { cluster: Cluster }) {
+/** What a popover takes for its target: it tells of an element that is elsewhere. */
+function Stand({ for: element, ref }: { for: HTMLElement | null; ref?: Ref<HTMLElement | null> }) {
+  useImperativeHandle<HTMLElement | null, HTMLElement | null>(ref, () => element, [element]);
+  return null;
+}
+
+interface MarkButtonProps {
+  cluster: Cluster;
+  /** The popover that it has opened, by its id. */
+  opens: string | null;
+  onPress: (seq: number) => void;
+  ref: Ref<HTMLButtonElement>;
+}
+
+function MarkButton({ cluster, opens, onPress, ref }: MarkButtonProps) {
   const [first] = cluster.marks;
   if (first === undefined) return null;
   const several = cluster.marks.length > 1;
   const Sign = SIGNS[first.kind];
   const label = several ? words.several(cluster.marks.length) : `${first.job_id ?? first.name} ${words[first.kind]}`;
   return (
-    <Popover position="top" withArrow shadow="md" width={360}>
-      <Popover.Target>
-        <UnstyledButton
-          className={classes.mark}
-          data-kind={several ? "several" : first.kind}
-          aria-label={`${time(first.at)}: ${label}`}
-        >
-          {several ? cluster.marks.length : <Sign size={14} aria-hidden />}
-        </UnstyledButton>
-      </Popover.Target>
-      <Popover.Dropdown>
-        <ol className={classes.sentences}>
-          {cluster.marks.slice(-MOST).map((mark) => (
-            <li key={mark.seq}>
-              <MarkSentence mark={mark} />
-            </li>
-          ))}
-        </ol>
-      </Popover.Dropdown>
-    </Popover>
+    <UnstyledButton
+      ref={ref}
+      id={opens ?? undefined}
+      className={classes.mark}
+      data-kind={several ? "several" : first.kind}
+      aria-label={`${time(first.at)}: ${label}`}
+      aria-haspopup="dialog"
+      aria-expanded={opens !== null}
+      aria-controls={opens === null ? undefined : `${opens}-dropdown`}
+      onClick={() => onPress(first.seq)}
+    >
+      {several ? cluster.marks.length : <Sign size={14} aria-hidden />}
+    </UnstyledButton>
   );
 }
 

@@ -9,7 +9,7 @@ import {
   IconPlus,
 } from "@tabler/icons-react";
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { cache } from "../api/cache";
+import { outdate } from "../api/cache";
 import { useEvents } from "../api/live";
 import { keyOf, useGet } from "../api/queries";
 import { Answer } from "../components/Notice";
@@ -122,7 +122,7 @@ function useSlots(by: By, window: TimeWindow) {
   const refresh = useCallback(() => {
     due.current ??= globalThis.setTimeout(() => {
       due.current = null;
-      for (const queryKey of keys.current) void cache.invalidateQueries({ queryKey });
+      for (const queryKey of keys.current) outdate({ queryKey });
     }, delay.current) as unknown as number;
   }, []);
   useEvents((events) => {

@@ -1,0 +1,108 @@
+"""Processes that need not import torch and Pliant: forks of one that has, as every task is.
+
+What a server does that imports everything is shown where it is started, ended, replaced and counted: there it is cold.
+"""
+
+import multiprocessing
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+FORKS: Final = multiprocessing.get_context("forkserver")
+"""Where processes come from that need not import these."""
+FORKS.set_forkserver_preload(
+    ["torch", "torch._dynamo", "pliant.train", "pliant.entry.task", "pliant.entry.server.process", "pliant.cli.app"]
+)
+
+CHANNEL: Final = "the number of the channel"
+
+
+class WarmModule:
+    """`python -P -m …`, with what `subprocess.Popen` tells of a process."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        out: Path | None = None,
+        channel: socket.socket | None = None,
+    ) -> None:
+        """Start it.
+
+        Args:
+            command: a module and its arguments. Where it becomes another one by `os.execve` it goes on in this process.
+            env: its whole environment.
+            out: the file that takes what it prints and logs.
+            channel: a socket that it gets; its number there takes the place of the argument `CHANNEL`. Then it has a
+                session of its own.
+        """
+        place = os.getcwd(), _umask()
+        self._process = FORKS.Process(target=_become_module, args=(list(command), dict(env), out, channel, place))
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+
+    def poll(self) -> int | None:
+        """Return its exit code, negative for the signal that it ended by; None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end and return its exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: it has not ended in time.
+        """
+        self._process.join(timeout)
+        if (code := self._process.exitcode) is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _umask() -> int:
+    os.umask(mask := os.umask(0))
+    return mask
+
+
+def _become_module(
+    command: list[str], env: dict[str, str], out: Path | None, channel: socket.socket | None, place: tuple[str, int]
+) -> None:
+    if out is not None:
+        for descriptor in (1, 2):
+            os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND), descriptor)
+    if channel is not None:
+        os.setsid()
+        command = [str(channel.detach()) if word == CHANNEL else word for word in command]
+    folder, mask = place
+    os.chdir(folder)
+    os.umask(mask)
+    os.execve = _go_on  # type: ignore[assignment]
+    _run_module(command, env)
+
+
+def _go_on(_program: str, argv: Sequence[str], env: Mapping[str, str]) -> None:
+    """Become what an interpreter would that is given `-P -m MODULE …`."""
+    assert list(argv[1:3]) == ["-P", "-m"], argv
+    _run_module(argv[3:], env)
+
+
+def _run_module(command: Sequence[str], env: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = list(command)
+    runpy.run_module(command[0], run_name="__main__", alter_sys=True)
