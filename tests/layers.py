@@ -1,8 +1,8 @@
 """Run the tests layer by layer: `python -m tests.layers`, with any arguments of pytest.
 
 The layer `unit` comes first, then the layer `slow`; the second runs whatever became of the first, and the run fails if
-either did. Three workers share the tests of a layer, which now and then wait for something: one that is done takes half
-of what is left to another.
+either did. Two workers share the tests of the first layer, three those of the second, which waits more than it
+computes: one that is done takes half of what is left to another.
 
 Real processes on a loaded machine fail once in fifty runs without being wrong, so a test of the slow layer that fails
 is run again, alone, after the others. If it passes then, the run passes, and shows its first failure whole under the
@@ -123,7 +123,7 @@ def main(args: Sequence[str]) -> int:
         unit = run(Path(place), "-m", f"not {_SLOW}", *args)
         if unit.code in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
             return unit.code
-        slow = run(Path(place), "-m", _SLOW, *args)
+        slow = run(Path(place), "-m", _SLOW, *args, workers=3)
         flaky = find_flaky(Path(place), slow, args)
     code = combine(unit.code, pytest.ExitCode.OK if flaky and set(flaky) == set(slow.failures) else slow.code)
     print("\n".join(describe(flaky)), end="", flush=True)
@@ -135,7 +135,7 @@ def main(args: Sequence[str]) -> int:
     return code
 
 
-def run(place: Path, *args: str, workers: int = 3) -> Record:
+def run(place: Path, *args: str, workers: int = 2) -> Record:
     """Run pytest in a process of its own; return what became of the tests."""
     path = place / "record.json"
     path.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.e2e.pool import HERE, Pool
 
 from pliant.api.arrays import ArrayRequest
+from pliant.api.jobs import JobPatch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -102,6 +103,26 @@ def test_the_focus_stays_with_its_row_when_that_scrolls_out_of_sight(table: Page
     table.keyboard.press("j")
     await_focus(table, 3)
     expect(table.locator("tbody tr[data-row='3']")).to_be_in_viewport()
+
+
+def test_a_row_that_becomes_another_one_under_the_pointer_is_not_clicked_at(table: Page, pool: Pool) -> None:
+    table.get_by_role("button", name="Priority").click()
+    expect(table.get_by_role("columnheader", name="Priority")).to_have_attribute("aria-sort", "descending")
+    listed, row = table.url, table.locator("tbody tr[data-row='0']")
+    with pool.client() as client:
+        for number, place in enumerate((row.get_by_role("checkbox"), row.get_by_role("link"))):
+            before, other = (row.get_by_role("link").inner_text(), jobs_by_row(table)[str(10 + number)])
+            place.hover()
+            table.mouse.down()
+            client.change(other, JobPatch(priority=6000 + number))
+            expect(row.get_by_role("link")).not_to_have_text(before)
+            table.mouse.up()
+            table.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            assert (table.url, table.locator("tr[aria-selected=true]").count()) == (listed, 0)
+    row.get_by_role("checkbox").click()
+    expect(table.locator("tr[aria-selected=true]")).to_have_attribute("aria-rowindex", "2")
+    row.get_by_role("link").click()
+    expect(table).not_to_have_url(listed)
 
 
 def test_keys_select_a_row_far_below_and_open_it(table: Page) -> None:

@@ -23,7 +23,7 @@ def job_id(pool: Pool, tmp_path: Path) -> str:
     pace = tmp_path / "pace"
     pace.write_text("0.5")
     job = pool.submit(
-        HERE / "paced.py", "--max", "4", "--name", "resnet", args=("--pace", str(pace), "--epochs", "500")
+        HERE / "paced.py", "--max", "4", "--name", "resnet-of-admin", args=("--pace", str(pace), "--epochs", "500")
     )
     with pool.client() as client:
         pool.until(lambda: pool.training(client, job), "it trains")
@@ -43,7 +43,7 @@ def test_every_page_is_whole_on_a_desk_and_on_a_telephone(visit: Any, job_id: st
 def test_of_other_peoples_jobs_one_sees_slots_and_nothing_else(visit: Any, job_id: str) -> None:
     page = visit("a-user").goto("/?from=-900")
     expect(page.get_by_role("button", name="Show others alone")).to_be_visible()
-    expect(page.get_by_text("resnet")).to_have_count(0)
+    expect(page.get_by_text("resnet-of-admin")).to_have_count(0)
 
 
 def test_keys_lead_everywhere(visit: Any, pool: Pool) -> None:

@@ -353,7 +353,8 @@ def fetch_weights(visitor: Visitor, pool: Pool, job: str) -> None:
     page = visitor.page
     page.get_by_role("link", name="Models", exact=True).first.click()
     page.get_by_role("link", name="Trainings", exact=True).click()
-    page.get_by_role("link", name="training-no-1").first.click()
+    expect(page.get_by_role("link", name=re.compile("training-no-"))).to_have_count(2)  # not those of a moment ago
+    page.get_by_role("link", name="training-no-1").click()
     with page.expect_download() as fetched:
         page.get_by_role("link", name="Weights", exact=True).click()
     content = fetched.value.path().read_bytes()

@@ -11,6 +11,7 @@ import {
   type KeyboardEvent,
   type MouseEvent,
   memo,
+  type PointerEvent,
   type ReactNode,
   useCallback,
   useEffect,
@@ -125,6 +126,7 @@ function Wide<T>(props: Props<T>) {
   const slots = useSlots(focus.with(indexes), !virtual.isScrolling);
   const keys = useRowKeys(box, rows.length, (index) => virtual.scrollToIndex(index));
   const choose = useChoose(selection);
+  const sure = useSure(rows, rowId);
   return (
     <section
       ref={box}
@@ -132,6 +134,7 @@ function Wide<T>(props: Props<T>) {
       style={{ maxHeight }}
       tabIndex={0}
       aria-label={props.label}
+      {...sure}
       onKeyDown={keys}
       onClick={useLinks()}
       onFocus={focus.enter}
@@ -225,6 +228,25 @@ function useFocus<T>(rows: readonly (T | undefined)[]) {
 /** The row of the table that an element is in; -1: of none. */
 function indexOf(element: Element): number {
   return Number(element.closest<HTMLElement>("[data-row]")?.dataset.row ?? -1);
+}
+
+/** A row that has become another one between the press of a button and its release is not clicked at. */
+function useSure<T>(rows: readonly (T | undefined)[], rowId: (row: T) => string) {
+  const pressed = useRef<string | null>(null);
+  const idAt = (event: MouseEvent<HTMLElement>) => {
+    const row = rows[indexOf(event.target as Element)];
+    return row === undefined ? null : rowId(row);
+  };
+  return {
+    onPointerDownCapture: (event: PointerEvent<HTMLElement>) => {
+      pressed.current = idAt(event);
+    },
+    onClickCapture: (event: MouseEvent<HTMLElement>) => {
+      if (event.detail === 0 || idAt(event) === pressed.current) return; // a key's click has no press before it
+      event.preventDefault();
+      event.stopPropagation();
+    },
+  };
 }
 
 /** What follows the links of all rows: a link of the router's in each would cost more than the row itself. */
