@@ -1,6 +1,7 @@
 """Processes that need not import torch and Pliant: forks of one that has, as every task is.
 
-What a server does that imports everything is shown where it is started, ended, replaced and counted: there it is cold.
+The servers of trainings that are hurt are cold: a warm one is there long before its zygote is, so
+what its tasks are at when it is killed is another thing than with people.
 """
 
 import multiprocessing

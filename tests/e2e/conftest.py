@@ -29,7 +29,7 @@ def pace(tmp_path: Path) -> Pace:
 
 @pytest.fixture(scope="session")
 def _pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    server = Pool(tmp_path_factory.mktemp("pool") / "home", warm=True)
+    server = Pool(tmp_path_factory.mktemp("pool") / "home")
     yield server
     server.close()
 

@@ -21,7 +21,7 @@ WAITS = "import threading\nthreading.Event().wait()\n"
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Pool]:
     """A server on which a job may have 50 MiB of the disk."""
-    server = Pool(tmp_path / "home", slots=5, options=("--max-disk", "50MiB"), warm=True)
+    server = Pool(tmp_path / "home", slots=5, options=("--max-disk", "50MiB"))
     server.up()
     yield server
     server.close()

@@ -51,7 +51,7 @@ def test_a_notebook_takes_slots_and_comes_to_what_it_would_have_by_itself(
     import nbformat  # takes seconds, and only here
     from nbclient import NotebookClient
 
-    pool = Pool(tmp_path / "home", slots=4, warm=True)
+    pool = Pool(tmp_path / "home", slots=4)
     pool.up()
     monkeypatch.setenv("PLIANT_HOME", str(pool.home))
     monkeypatch.setenv("PYDEVD_DISABLE_FILE_VALIDATION", "1")

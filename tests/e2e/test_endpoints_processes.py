@@ -27,7 +27,7 @@ NUM = 2
 
 @pytest.fixture(scope="module")
 def _processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    made = Pool(tmp_path_factory.mktemp("pool") / "home", slots=2, options=("--serve-processes", str(NUM)), warm=True)
+    made = Pool(tmp_path_factory.mktemp("pool") / "home", slots=2, options=("--serve-processes", str(NUM)))
     yield made
     made.close()
 

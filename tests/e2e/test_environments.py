@@ -34,7 +34,7 @@ def offline_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     with pytest.MonkeyPatch.context() as environment:
         for name, value in offline(folder / "wheels").items():
             environment.setenv(name, value)
-        server = Pool(folder / "home", slots=2, warm=True)
+        server = Pool(folder / "home", slots=2)
         server.up()
         yield server
         server.close()

@@ -46,7 +46,7 @@ def test_every_cell_does_what_it_says_though_the_server_is_killed(
     import nbformat  # takes seconds, and only here
     from nbclient import NotebookClient
 
-    pool = Pool(tmp_path / "home", slots=4, options=("--tls",), warm=True)
+    pool = Pool(tmp_path / "home", slots=4, options=("--tls",))
     pool.up()
     killed: list[float] = []
     try:

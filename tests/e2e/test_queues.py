@@ -27,7 +27,7 @@ def submit(pool: Pool, pace: Pace, queue: str, most: int) -> str:
 
 
 def test_two_queues_over_disjoint_groups_outlive_the_server(tmp_path: Path, pace: Pace) -> None:
-    pool = Pool(tmp_path / "home", slots=5, options=("--label", "kind=test"), warm=True)
+    pool = Pool(tmp_path / "home", slots=5, options=("--label", "kind=test"))
     pool.up()
     try:
         pool.cli("groups", "add", "three", "--label", "kind=test", "--slots", "3")

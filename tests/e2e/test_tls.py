@@ -37,7 +37,7 @@ def assert_shells_open(pool: Pool, task_id: str) -> None:
 
 
 def test_an_elastic_training_runs_over_tls_and_outlives_the_server(tmp_path: Path, pace: Pace) -> None:
-    pool = Pool(tmp_path / "home", slots=3, options=("--tls",), warm=True)
+    pool = Pool(tmp_path / "home", slots=3, options=("--tls",))
     pool.up()
     record = json.loads((pool.home / "server.json").read_text())
     assert record["url"].startswith("https://127.0.0.1:")

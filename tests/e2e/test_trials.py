@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
     (tmp_path / "keeping").mkdir()
     monkeypatch.setenv(KEEPING, str(tmp_path / "keeping"))
-    server = Pool(tmp_path / "server" / "home", slots=2, module="tests.e2e.keeping", warm=True)
+    server = Pool(tmp_path / "server" / "home", slots=2, module="tests.e2e.keeping")
     server.home.parent.mkdir()
     server.up()
     yield server
