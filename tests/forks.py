@@ -1,7 +1,7 @@
 """Processes that need not import torch and Pliant: forks of one that has, as every task is.
 
-The servers of trainings that are hurt are cold: a warm one is there long before its zygote is, so
-what its tasks are at when it is killed is another thing than with people.
+The servers of trainings that are hurt are cold: a warm one is there long before its zygote is, so what its tasks are at
+when it is killed is another thing than with people. So is what a command starts, as `pliant up` does.
 """
 
 import multiprocessing
@@ -18,7 +18,7 @@ from typing import Final
 FORKS: Final = multiprocessing.get_context("forkserver")
 """Where processes come from that need not import these."""
 FORKS.set_forkserver_preload(
-    ["torch", "torch._dynamo", "pliant.train", "pliant.entry.task", "pliant.entry.server.process", "pliant.cli.app"]
+    ["torch", "torch._dynamo", "pliant.train", "pliant.entry.task", "pliant.entry.server.process"]
 )
 
 CHANNEL: Final = "the number of the channel"
@@ -38,7 +38,7 @@ class WarmModule:
         """Start it.
 
         Args:
-            command: a module and its arguments. Where it becomes another one by `os.execve` it goes on in this process.
+            command: a module and its arguments.
             env: its whole environment.
             out: the file that takes what it prints and logs.
             channel: a socket that it gets; its number there takes the place of the argument `CHANNEL`. Then it has a
@@ -92,18 +92,7 @@ def _become_module(
     folder, mask = place
     os.chdir(folder)
     os.umask(mask)
-    os.execve = _go_on  # type: ignore[assignment]
-    _run_module(command, env)
-
-
-def _go_on(_program: str, argv: Sequence[str], env: Mapping[str, str]) -> None:
-    """Become what an interpreter would that is given `-P -m MODULE …`."""
-    assert list(argv[1:3]) == ["-P", "-m"], argv
-    _run_module(argv[3:], env)
-
-
-def _run_module(command: Sequence[str], env: Mapping[str, str]) -> None:
     os.environ.clear()
     os.environ.update(env)
-    sys.argv = list(command)
+    sys.argv = command
     runpy.run_module(command[0], run_name="__main__", alter_sys=True)

@@ -18,7 +18,7 @@ PREFIX = "/pliant"
 @pytest.fixture
 def hidden_pool(tmp_path: Path) -> Iterator[Pool]:
     """A server that is told that a proxy shows it below a path."""
-    pool = Pool(tmp_path / "home", slots=2, options=("--root-path", PREFIX, "--trusted-proxy", "127.0.0.1"), warm=True)
+    pool = Pool(tmp_path / "home", slots=2, options=("--root-path", PREFIX, "--trusted-proxy", "127.0.0.1"))
     pool.up()
     add_people(pool)
     yield pool

@@ -34,7 +34,8 @@ _numbers = itertools.count(31 * os.getpid())  # so that two runs of the tests si
 class Pool:
     """Starts a server on a free port with this many CPU slots; by `pliant up` if it is told more than that.
 
-    Without a number its slots are the GPUs of this machine. A warm one need not import what it consists of.
+    Without a number its slots are the GPUs of this machine. A warm one need not import what it consists of;
+    `pliant up` starts none of those.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Pool:
         module: str = "pliant.entry.server",
         warm: bool = False,
     ) -> None:
+        assert not (warm and options), "what `pliant up` starts is cold"
         self.home = home
         self.options = options
         self.slots = slots

@@ -18,8 +18,8 @@ DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 MAX_ADDED_LINES = 5
 LIMIT_S = 170
 """Each takes a few seconds on a machine that is free."""
-SHORT = ("--epochs", "4")
-"""Enough to learn; what is trained by default learns one or two of a hundred more."""
+SHORT = ("--epochs", "9")
+"""Enough to learn; what is trained by default learns no more."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(LIMIT_S + 10)]
 NATIVE = [
     "from pliant.train import Run",
@@ -72,14 +72,14 @@ def test_an_example_adds_at_most_five_lines_to_the_plain_loop(before: str, after
 def test_the_plain_loops_learn(tmp_path: Path, name: str) -> None:
     told = run(name, tmp_path, *SHORT, cold=False)
 
-    assert float(told.splitlines()[-1].removeprefix("test accuracy ")) >= 0.95
+    assert float(told.splitlines()[-1].removeprefix("test accuracy ")) >= 0.97
 
 
 def test_the_tutorial_with_fabric_learns(tmp_path: Path) -> None:
     told = run("fabric.py", tmp_path, *SHORT)
 
     accuracies = re.findall(r"tag test_accuracy, simple_value (\S+)", told)
-    assert float(accuracies[-1]) >= 0.95
+    assert float(accuracies[-1]) >= 0.97
 
 
 def test_the_elastic_loop_learns_and_its_saved_model_is_as_good_as_the_script_says(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_elastic_loop_learns_and_its_saved_model_is_as_good_as_the_script_sa
 
     accuracy = plain.evaluate(model, plain.load_data()[1])
     assert told.splitlines()[-1] == f"test accuracy {accuracy:.4f}"
-    assert accuracy >= 0.95
+    assert accuracy >= 0.97
 
 
 def test_the_readme_shows_the_lines_that_change() -> None:

@@ -139,7 +139,7 @@ def client(played: Played) -> DeepLearningImpactV1:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    pool = Pool(tmp_path_factory.mktemp("wmla") / "home", slots=4, options=("--tls",), warm=True)
+    pool = Pool(tmp_path_factory.mktemp("wmla") / "home", slots=4, options=("--tls",))
     pool.up()
     found = Site(pool)
     before = os.environ.get("REQUESTS_CA_BUNDLE")
