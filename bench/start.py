@@ -22,7 +22,7 @@ from pathlib import Path
 import pliant
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.channel import AgentThread
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.core.confinement import Confinement, IsolationMode, RunAs
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import StartOrder, TaskExit
@@ -61,7 +61,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 class Warm:
     """A cluster whose zygote is warm, and a folder for what its tasks write."""
 
-    cluster: LocalCluster
+    cluster: NodeCluster
     folder: Path
     exits: list[TaskExit] = field(default_factory=list)
 
@@ -81,7 +81,7 @@ def bring_up(root: Path, isolation: IsolationMode) -> Warm:
         entry="start:first_line",
     )
     base_env = {**os.environ, "PYTHONPATH": paths}
-    warm = Warm(LocalCluster(AgentThread(agent, clock=_WallClock(), base_env=base_env)), folder)
+    warm = Warm(NodeCluster(AgentThread(agent, clock=_WallClock(), base_env=base_env)), folder)
     warm.cluster.watch(warm.exits.append)
     until(lambda: warm.cluster.readiness().warm, "the zygote is warm")
     return warm

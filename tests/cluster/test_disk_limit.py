@@ -13,12 +13,12 @@ from tests.contracts.process_stage import ProcessStage, until
 
 from pliant.cluster.agent import limits
 from pliant.cluster.agent.inspector import Inspector
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.core.job import TaskId
 from pliant.core.ports import TaskExit
 
-BringUp = Callable[..., ProcessStage[LocalCluster]]
-Stage = ProcessStage[LocalCluster]
+BringUp = Callable[..., ProcessStage[NodeCluster]]
+Stage = ProcessStage[NodeCluster]
 
 LIMIT = 8 << 20
 WAITS = "(folder / 'orders').open().readline()\n"

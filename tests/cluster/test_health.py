@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from pliant.cluster.agent.messages import Alive, FromAgent, Measured, NodeFound, ToAgent, UpToDate
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.core.job import NodeId
 from pliant.core.machine import MachineFacts, MeasuredMachine
 from pliant.core.plan import NodeView
@@ -34,7 +34,7 @@ def agent() -> PlayedAgent:
 
 
 def test_an_agent_that_says_nothing_is_stuck_until_it_speaks(agent: PlayedAgent) -> None:
-    cluster = LocalCluster(agent, monotonic=lambda: agent.now)
+    cluster = NodeCluster(agent, monotonic=lambda: agent.now)
     agent.now += 9
     assert cluster.trouble() == ""
     agent.now += 3
@@ -44,7 +44,7 @@ def test_an_agent_that_says_nothing_is_stuck_until_it_speaks(agent: PlayedAgent)
 
 
 def test_a_zygote_that_does_not_answer_is_stuck(agent: PlayedAgent) -> None:
-    cluster = LocalCluster(agent, monotonic=lambda: agent.now)
+    cluster = NodeCluster(agent, monotonic=lambda: agent.now)
     agent.deliver(Alive(zygote_silent_s=9.0))
     assert cluster.trouble() == ""
     agent.deliver(Alive(zygote_silent_s=13.0))
@@ -52,13 +52,13 @@ def test_a_zygote_that_does_not_answer_is_stuck(agent: PlayedAgent) -> None:
 
 
 def test_an_agent_that_is_gone_is_trouble(agent: PlayedAgent) -> None:
-    cluster = LocalCluster(agent, monotonic=lambda: agent.now)
+    cluster = NodeCluster(agent, monotonic=lambda: agent.now)
     agent.deliver(None)
     assert cluster.trouble() == "the agent of its node has ended"
 
 
 def test_facts_of_the_machine_are_the_newest_and_grow_old(agent: PlayedAgent) -> None:
-    cluster = LocalCluster(agent, monotonic=lambda: agent.now)
+    cluster = NodeCluster(agent, monotonic=lambda: agent.now)
     assert cluster.measured() == {}
     agent.deliver(Measured(facts=MachineFacts(load=1.0)))
     agent.now += 4

@@ -21,18 +21,18 @@ from tests.hostile import PLANTS
 from pliant.cluster import process
 from pliant.cluster.agent import remains
 from pliant.cluster.agent.inspector import Inspector
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.cluster.zygote import records
 from pliant.core.errors import Unavailable
 from pliant.core.job import TaskId
 from pliant.core.ports import ExitFacts, TaskExit
 from pliant.files import step_file
 
-BringUp = Callable[..., ProcessStage[LocalCluster]]
-Stage = ProcessStage[LocalCluster]
+BringUp = Callable[..., ProcessStage[NodeCluster]]
+Stage = ProcessStage[NodeCluster]
 
 
-class TestLocalCluster(ClusterContract):
+class TestNodeCluster(ClusterContract):
     """Runs on the fixture `stage` of this folder."""
 
 
@@ -280,7 +280,7 @@ import os, signal, time
 from pathlib import Path
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.channel import AgentThread
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.core.confinement import Confinement
 from pliant.core.ports import StartOrder
 class Clock:
@@ -288,7 +288,7 @@ class Clock:
 folder = Path({str(tmp_path / "job-1.1")!r})
 settings = AgentSettings(node_id="here", state_dir=Path({str(tmp_path / "agent")!r}), num_slots=4, preload=(),
                          entry="tests.contracts.program:main")
-cluster = LocalCluster(AgentThread(settings, clock=Clock(), base_env=os.environ))
+cluster = NodeCluster(AgentThread(settings, clock=Clock(), base_env=os.environ))
 cluster.start(StartOrder(task_id="job-1.1", node_id="here", slots=(0,), argv=(str(folder),), env={{}}, cwd=str(folder),
                          confinement=Confinement(writes=(str(folder),)),
                          log_dir=str(folder)))

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from tests.contracts.process_stage import ProcessStage
 
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.core.job import TaskId
 from pliant.core.ports import TaskExit, TaskNote
 
-Stage = ProcessStage[LocalCluster]
+Stage = ProcessStage[NodeCluster]
 
 KEPT = 1 << 20
 WRITES = """

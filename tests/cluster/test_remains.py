@@ -11,13 +11,13 @@ from tests.contracts.process_stage import ProcessStage, until
 
 from pliant.cluster import process
 from pliant.cluster.agent import remains
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.cluster.zygote.records import Record
 from pliant.core.job import TaskId
 from pliant.isolation import control_groups
 from pliant.isolation.control_groups import ControlGroups, find_parent
 
-Stage = ProcessStage[LocalCluster]
+Stage = ProcessStage[NodeCluster]
 
 DETACHES = """
 import os, signal, sys, time

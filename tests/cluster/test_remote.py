@@ -17,16 +17,16 @@ from pliant.cluster import process
 from pliant.cluster.agent.messages import Kill, Start
 from pliant.cluster.channel import AgentSocket
 from pliant.cluster.json_lines import MAX_LINE_BYTES, encode
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.core.errors import Unavailable
 from pliant.core.job import TaskId
 
-BringUp = Callable[..., ProcessStage[LocalCluster]]
-Stage = ProcessStage[LocalCluster]
+BringUp = Callable[..., ProcessStage[NodeCluster]]
+Stage = ProcessStage[NodeCluster]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteStage(ProcessStage[LocalCluster]):
+class RemoteStage(ProcessStage[NodeCluster]):
     """A cluster whose agent is another process."""
 
     agent: WarmModule
@@ -65,7 +65,7 @@ def bring_up_remote() -> Iterator[Callable[[Path], RemoteStage]]:
 
     def make(root: Path) -> RemoteStage:
         agent, ours = start_agent(root)
-        stages.append(RemoteStage(cluster=LocalCluster(AgentSocket(ours)), root=root, agent=agent, socket=ours))
+        stages.append(RemoteStage(cluster=NodeCluster(AgentSocket(ours)), root=root, agent=agent, socket=ours))
         return stages[-1]
 
     yield make
@@ -166,7 +166,7 @@ def test_where_no_agent_answers_there_is_no_cluster() -> None:
     theirs.close()
 
     with pytest.raises(Unavailable, match="does not answer"):
-        LocalCluster(AgentSocket(ours))
+        NodeCluster(AgentSocket(ours))
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ import pytest
 from tests.contracts.process_stage import PATHS, ProcessStage
 from tests.privileges import needs_mounts
 
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import TaskId
 from pliant.core.ports import StartOrder
 
-Stage = ProcessStage[LocalCluster]
+Stage = ProcessStage[NodeCluster]
 
 TRIES = """
 import errno, os, pathlib

@@ -18,12 +18,12 @@ import pytest
 from tests.contracts.process_stage import ProcessStage, until
 from tests.privileges import may_mount
 
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import TaskId
 from pliant.isolation.users import Account, access_group, grant_access, refusal
 
-Stage = ProcessStage[LocalCluster]
+Stage = ProcessStage[NodeCluster]
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = pwd.getpwnam("nobody")

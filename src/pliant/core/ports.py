@@ -157,6 +157,10 @@ class Cluster(Protocol):
         """Return the newest facts of the machines; those that have told none yet are left out."""
         ...
 
+    def silent_nodes(self) -> Collection[NodeId]:
+        """Return the nodes that nothing is heard of just now: whoever is silent there may be cut off, and not hang."""
+        ...
+
     def free_address(self, node_id: NodeId) -> Address:
         """Return where a process of this node can listen and others reach it: on a port that nobody listens on now.
 

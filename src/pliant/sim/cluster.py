@@ -82,10 +82,15 @@ class SimCluster:
         """Those that live: what was ordered, beside which task, and whom to tell of the end."""
         self.machines: dict[NodeId, MeasuredMachine] = {}
         """What machines tell of themselves."""
+        self.silent: frozenset[NodeId] = frozenset()
+        """Machines that nothing is heard of."""
         self.users: frozenset[str] = frozenset()
         """Of the operating system, that processes can run as."""
 
     # the port
+
+    def silent_nodes(self) -> Collection[NodeId]:
+        return self.silent
 
     def measured(self) -> Mapping[NodeId, MeasuredMachine]:
         return {node_id: one for node_id, one in self.machines.items() if node_id in self._nodes}

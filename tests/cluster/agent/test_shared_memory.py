@@ -12,10 +12,10 @@ from tests.contracts.process_stage import ProcessStage, until
 
 from pliant.cluster.agent.shared_memory import SharedMemory
 from pliant.cluster.agent.space import remove_all
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.core.job import JobId, TaskId
 
-BringUp = Callable[..., ProcessStage[LocalCluster]]
+BringUp = Callable[..., ProcessStage[NodeCluster]]
 
 
 @pytest.fixture

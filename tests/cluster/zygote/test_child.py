@@ -13,11 +13,11 @@ from tests.contracts.cluster import NUM_SLOTS
 from tests.contracts.process_stage import PATHS, ProcessStage, until
 
 from pliant.cluster import process
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.core.job import TaskId
 
-BringUp = Callable[..., ProcessStage[LocalCluster]]
-Stage = ProcessStage[LocalCluster]
+BringUp = Callable[..., ProcessStage[NodeCluster]]
+Stage = ProcessStage[NodeCluster]
 
 REPORT = """
 import os, random, signal, sys, threading

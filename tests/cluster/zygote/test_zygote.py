@@ -8,11 +8,11 @@ from pathlib import Path
 from tests.contracts.process_stage import PATHS, ProcessStage, until
 
 from pliant.cluster import process
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.core.ports import TaskExit
 
-BringUp = Callable[..., ProcessStage[LocalCluster]]
-Stage = ProcessStage[LocalCluster]
+BringUp = Callable[..., ProcessStage[NodeCluster]]
+Stage = ProcessStage[NodeCluster]
 
 SHOW_MODULES = "import sys; note(folder / 'report', sorted(sys.modules))"
 

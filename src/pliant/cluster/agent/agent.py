@@ -3,7 +3,7 @@
 Theory of operation
 -------------------
 
-An adapter (`pliant.cluster.local`) and the agent exchange messages over a channel, and share nothing else. The agent
+An adapter (`pliant.cluster.node`) and the agent exchange messages over a channel, and share nothing else. The agent
 has one thread. In one selector it waits for three kinds of files: the channel, the socket to its zygote, and a pidfd
 for every task's process. Whenever it wakes (`tick`) it obeys what has arrived, does what can be done now, and sends
 what is to be sent. So nothing in the agent needs a lock, and the messages about one task are in order.
@@ -57,6 +57,7 @@ from pliant.cluster.agent.messages import (
     Drain,
     EndSidecar,
     FromAgent,
+    Introduce,
     Kill,
     Measured,
     NodeFound,
@@ -72,6 +73,7 @@ from pliant.cluster.agent.messages import (
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.tasks import Tasks
 from pliant.cluster.zygote import records
+from pliant.cluster.zygote.deadline import Deadline
 from pliant.core.plan import NodeView
 from pliant.core.ports import Clock
 from pliant.isolation.report import IsolationReport, report
@@ -83,6 +85,7 @@ _ALIVE_EVERY_S: Final = 0.9
 """A little less than an idle agent waits, so that it says so at every tick."""
 _PAUSE_AFTER_ERROR_S: Final = 0.1
 _NUM_SPARE_PORTS: Final = 16
+_NO_SERVER: Final = "was ended by the agent of its machine, which had reached no server for too long"
 _NO_WALLS: Final = IsolationReport(walls=(), missing=("isolation is turned off",))
 
 
@@ -90,7 +93,13 @@ class Agent:
     """One node; its thread calls `run` and nobody else calls anything."""
 
     def __init__(
-        self, settings: AgentSettings, channel: AgentChannel, *, clock: Clock, base_env: Mapping[str, str]
+        self,
+        settings: AgentSettings,
+        channel: AgentChannel,
+        *,
+        clock: Clock,
+        base_env: Mapping[str, str],
+        deadline: Deadline | None = None,
     ) -> None:
         """Begin a new term: adopt what an earlier agent left running, start a zygote, send the account of the node.
 
@@ -99,6 +108,7 @@ class Agent:
             channel: to the adapter; the agent closes it.
             clock: dates the exits in the records.
             base_env: what every task's environment starts from; names that begin with PLIANT_ are left out.
+            deadline: until when its tasks may go on without a server; None: for ever.
 
         Raises:
             ValueError: fewer than one slot was declared.
@@ -108,8 +118,10 @@ class Agent:
         self._state_dir = settings.state_dir.absolute()
         self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._channel: AgentChannel | None = channel
+        self._deadline = deadline
         self._arrived: deque[ToAgent] = deque()
-        self._unsent: deque[FromAgent] = deque([NodeFound(node=_node_view(settings, devices))])
+        self._node = _node_view(settings, devices)
+        self._unsent: deque[FromAgent] = deque([NodeFound(node=self._node)])
         self._closing = self._superseded = False
         self._alive_at = 0.0
         self._selector = selectors.DefaultSelector()
@@ -154,6 +166,7 @@ class Agent:
             return
         while self._arrived:
             self._execute(self._arrived.popleft())
+        self._keep_deadline()
         self._tasks.advance()
         self._update_ports()
         self._note_alive()
@@ -181,12 +194,22 @@ class Agent:
                 self._tasks.exits.acknowledge(message.task_id)
             case Retain():
                 self._tasks.retain(message.job_ids)
-            case UseAddress():
-                self._ports.use(message.address.port)
+            case UseAddress() | Introduce():
+                self._obey_about_node(message)
             case Close():
                 self._closing = True
             case _:
                 assert_never(message)
+
+    def _obey_about_node(self, message: UseAddress | Introduce) -> None:
+        """Take an address out of the stock, or send the account of the node as it is now."""
+        if isinstance(message, UseAddress):
+            self._ports.use(message.address.port)
+            return
+        self._unsent.append(NodeFound(node=self._node, session=message.session))
+        self._tasks.give_account()
+        self._unsent.append(self._ports.all())
+        self._unsent.append(UpToDate())
 
     def _receive(self) -> None:
         if self._channel is None:
@@ -213,6 +236,11 @@ class Agent:
             self._channel.send(self._unsent.popleft())
         more = selectors.EVENT_WRITE if self._channel.flush() else 0
         self._selector.modify(self._channel, selectors.EVENT_READ | more, self._receive)
+
+    def _keep_deadline(self) -> None:
+        """End all tasks if no server has been heard of for too long: their job may be started elsewhere from now on."""
+        if self._deadline is not None and self._deadline.is_over():
+            self._tasks.end_all(_NO_SERVER)
 
     def _update_ports(self) -> None:
         if (changes := self._ports.changes()) is not None:

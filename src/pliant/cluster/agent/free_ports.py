@@ -36,6 +36,10 @@ class FreePorts:
         self._ready.discard(port)
         self._used.append(port)
 
+    def all(self) -> Addresses:
+        """Return the whole stock."""
+        return Addresses(added=self._addresses(tuple(self._ready)), error=self._error)
+
     def changes(self) -> Addresses | None:
         """Fill the stock, and every few seconds look whether its ports are still free; return what is new, if any."""
         withdrawn: tuple[int, ...] = ()

@@ -2,7 +2,8 @@
 
 The agent begins with an account of its node: `NodeFound`, an `Observed` for every task whose exit was not acknowledged,
 `Spent`, `Readiness`, `Addresses`; and ends it with `UpToDate`. What follows are changes. Of a task it sends `Observed`,
-then `Exited`, and `Exited` again when asked to (`ResendExits`) until the adapter has acknowledged it.
+then `Exited`, and `Exited` again when asked to (`ResendExits`) until the adapter has acknowledged it. An adapter that
+was away, or is another one, asks for the account again (`Introduce`); that one has the exits in it.
 """
 
 from collections.abc import Mapping
@@ -99,6 +100,15 @@ class UseAddress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Introduce:
+    """Send the account of the node again, as it is when all that came before is obeyed."""
+
+    session: int
+    """Of the adapter, counted from 1; the account says of which it is."""
+    kind: Literal["introduce"] = "introduce"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
     """Carry out what came before, then end; the tasks go on."""
 
@@ -116,6 +126,7 @@ ToAgent = (
     | Acknowledge
     | Retain
     | UseAddress
+    | Introduce
     | Close
 )
 
@@ -124,9 +135,11 @@ ToAgent = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFound:
-    """The agent's node."""
+    """The agent's node; an account of it begins."""
 
     node: NodeView
+    session: int = 0
+    """Whose `Introduce` it answers; 0: nobody's, the agent has begun."""
     kind: Literal["node-found"] = "node-found"
 
 
@@ -239,6 +252,7 @@ TO_AGENT: Final[Mapping[str, type[ToAgent]]] = by_kind(
         Acknowledge,
         Retain,
         UseAddress,
+        Introduce,
         Close,
     )
 )

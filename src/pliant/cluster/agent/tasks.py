@@ -6,6 +6,7 @@ what is to be sent is handed to a function, and who calls `advance` often enough
 
 import logging
 import selectors
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -150,6 +151,21 @@ class Tasks:
         """Remove what the tasks of all other jobs have left in their spaces."""
         self._spaces.retain(job_ids)
 
+    def give_account(self) -> None:
+        """Send how things stand, to an adapter that knows nothing or something old."""
+        self._send_spent()
+        for task in self._tasks.values():
+            self._send(_observed(task.record, self._settings.node_id))
+        self.exits.resend()
+        self._send(_readiness(self._zygote))
+
+    def end_all(self, cause: str) -> None:
+        """Kill every task, for a reason in words that follow its name; those that are told so already are left."""
+        for task in self._tasks.values():
+            if task.end is None and not task.cause:
+                task.cause = cause
+                task.send_signal(signal.SIGKILL)
+
     def advance(self) -> None:
         """Do all that can be done now: start what is noted, finish what is gone, end what uses too much."""
         self._send_launches()
@@ -273,15 +289,18 @@ class Tasks:
         records.forget(self._state_dir, reported_before=self._clock.now() - _KEEP_RECORDS_S)
         found = records.read_all(self._state_dir)
         self._spent.update(record.task_id for record in found)
-        spent = tuple(record.task_id for record in found)
-        for first in range(0, len(spent), _SPENT_IDS_PER_MESSAGE):
-            self._send(Spent(task_ids=spent[first : first + _SPENT_IDS_PER_MESSAGE]))
+        self._send_spent()
         for record in found:
             if not record.reported:
                 space = self._spaces.of(record.job or record.task_id)
                 task = self._tasks[record.task_id] = TaskProcess(record=record, space=space)
                 self._send(_observed(record, self._settings.node_id))
                 self._resolve(task, _NEVER_STARTED)
+
+    def _send_spent(self) -> None:
+        spent = tuple(self._spent)
+        for first in range(0, len(spent), _SPENT_IDS_PER_MESSAGE):
+            self._send(Spent(task_ids=spent[first : first + _SPENT_IDS_PER_MESSAGE]))
 
     def _resolve(self, task: TaskProcess, never_started: str) -> None:
         """Learn from its record what became of a task of which no zygote reports."""

@@ -31,6 +31,9 @@ A sidecar is a child beside a task: a program of ours within the task's walls an
 task, but has no slots and no record, since it ends with its server. When its task is gone it is killed, and the task is
 reported after it.
 
+On a machine that has joined a server the zygote ends its children when nothing was heard of that for too long and the
+agent, whose task that is, is dead or stopped (`pliant.cluster.zygote.deadline`).
+
 The zygote survives its agent for as long as it has children, so that somebody reaps them and writes their ends down; a
 new agent starts a zygote of its own and reads these records. The children survive the zygote; then nobody learns their
 exit codes. Knows no torch: the modules to import are an argument.
@@ -53,7 +56,7 @@ from pathlib import Path
 
 from pliant.cluster import process
 from pliant.cluster.json_lines import LineSocket, decode, encode
-from pliant.cluster.zygote import child, records
+from pliant.cluster.zygote import child, deadline, records
 from pliant.cluster.zygote.messages import KINDS, Ended, Launch, Ping, Pong, Started, Warm, ZygoteMessage
 from pliant.core.job import TaskId
 from pliant.core.ports import Clock
@@ -129,7 +132,16 @@ class Zygote:
             elif key.fd in self._children:
                 self._note_gone(self._children.pop(key.fd))
         if self._children or self._gone:
+            self._keep_deadline()
             self._end_rest()
+
+    def _keep_deadline(self) -> None:
+        """Kill the children if no server has been heard of for too long, and their agent has not done that."""
+        at = deadline.read(self._settings.state_dir / deadline.FILE)
+        if at is None or deadline.boot_time() < at + deadline.ZYGOTE_GRACE_S:
+            return
+        for one in self._children.values():
+            os.kill(one.pid, signal.SIGKILL)  # not waited for yet, so the number is its own
 
     def _wait_s(self) -> float | None:
         """Return after how many seconds to look again though nothing has happened; None: never."""

@@ -10,7 +10,7 @@ from pliant.catalog.datasets.use_cases import DatasetCatalog
 from pliant.catalog.models.services import ModelServices
 from pliant.cluster.agent.settings import PRELOAD, AgentSettings
 from pliant.cluster.channel import AgentThread
-from pliant.cluster.local import LocalCluster
+from pliant.cluster.node import NodeCluster
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.loop.tick import Control
 from pliant.control.requests.sharing import sharing_of
@@ -163,7 +163,7 @@ def _upkeep(
     )
 
 
-def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalCluster:
+def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> NodeCluster:
     agent = AgentSettings(
         node_id=NodeId("local"),
         state_dir=home.path / "agent",
@@ -179,7 +179,7 @@ def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalC
         max_disk_bytes=max_disk_bytes(settings.max_disk, home.path),
         max_log_bytes=settings.max_log_bytes,
     )
-    return LocalCluster(AgentThread(agent, clock=clock, base_env=allowed({**QUIET, **os.environ}, settings.pass_env)))
+    return NodeCluster(AgentThread(agent, clock=clock, base_env=allowed({**QUIET, **os.environ}, settings.pass_env)))
 
 
 def _children(settings: ServerSettings, home: Home, system_ids: SystemIds) -> ConfinedChildren:

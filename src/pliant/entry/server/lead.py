@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -21,6 +22,8 @@ log = logging.getLogger("pliant")
 DEPOSED: Final = 3
 """Exit code of a server that was deposed."""
 _KEEP_S: Final = 1.0
+SURE_S: Final = 4.0
+"""So long after it was kept a lead may be taken for ours; see `cluster.joined.hearing` for who counts on that."""
 
 
 class FolderLead:
@@ -77,6 +80,12 @@ class Keeper:
         self._database = display_url(database)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pliant-lead", daemon=True)
+        self._kept_at = 0.0
+        """Monotonic."""
+
+    def is_sure(self) -> bool:
+        """Tell whether we led a moment ago for sure: then nobody else has taken the lead for good yet."""
+        return time.monotonic() - self._kept_at < SURE_S
 
     @property
     def term(self) -> int | None:
@@ -90,6 +99,7 @@ class Keeper:
         """
         if not self._lead.take():
             return False
+        self._kept_at = time.monotonic()
         self._thread.start()
         return True
 
@@ -103,6 +113,7 @@ class Keeper:
     def _run(self) -> None:
         logged = ""
         while not self._stop.wait(_KEEP_S):
+            asked_at = time.monotonic()
             try:
                 self._lead.keep()
             except Deposed as error:
@@ -114,6 +125,7 @@ class Keeper:
                     log.warning("%s; it is tried again every second, nothing is written until then", error)
                 logged = str(error)
             else:
+                self._kept_at = asked_at
                 if logged:
                     log.info("the database answers again; the lead was kept")
                 logged = ""

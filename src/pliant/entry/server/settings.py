@@ -12,6 +12,7 @@ from pliant.core.confinement import IsolationMode
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.plan import Policy, PolicyName
 from pliant.core.server_option import ServerOption
+from pliant.entry.server.cluster import ClusterSettings, add_cluster, cluster_problems, cluster_settings
 from pliant.entry.server.database import database_url
 from pliant.entry.server.isolation import (
     MaxDisk,
@@ -60,6 +61,8 @@ class ServerSettings:
     """A proxy shows the server below this path, such as `/pliant`."""
     proxies: tuple[IpNetwork, ...] = ()
     """Who is believed what they say of a request that they pass on."""
+    cluster: ClusterSettings | None = None
+    """How other machines join; None: they do not."""
     num_slots: int | None = None
     """None: one slot per GPU, or per CPU where there is none."""
     policy: Policy
@@ -118,6 +121,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         *_range_problem("--lease-s", given.lease_s, 0.2, 86400),
         *_range_problem("--max-upload-gib", given.max_upload_gib, 1, 1 << 20),
         *site_problems(given),
+        *cluster_problems(given),
         *isolation_problems(given),
     ]
     home = Path(os.path.realpath(Path(given.home).expanduser()))
@@ -142,6 +146,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         serve_grpc_port=_next_port(serve_port) if given.serve_grpc_port is None else given.serve_grpc_port,
         serve_processes=given.serve_processes,
         tls=_tls(given),
+        cluster=cluster_settings(given),
         num_slots=given.slots,
         labels=dict(label.split("=", 1) for label in given.label),
         lease_s=given.lease_s,
@@ -177,6 +182,7 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--serve-processes", type=int, default=1, metavar="N", help=processes_help)
     _add_tls(parser)
     add_site(parser, env)
+    add_cluster(parser)
     parser.add_argument("--slots", type=int, help="share the CPU in so many slots; default: one per GPU or CPU")
     label_help = "what resource groups choose this machine by; may be repeated"
     parser.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help=label_help)

@@ -5,12 +5,17 @@ answers callers at once, and refuses what cannot be; what it lets through become
 the agent holds is never free in the copy: it is taken here before the agent knows of the task, and freed here after the
 agent has freed it. Exits wait here until somebody listens; the agent keeps each until the listener has acknowledged it.
 
+An agent of another machine may be out of reach for a while, or be another one when it is there again. Then it is asked
+for its account anew (`meet`). What was ordered before that and is not in the account, no longer lives: it exits here.
+What is in the account and nobody ordered, as far as is known here, is killed; it holds its slots until it is gone.
+
 Knows no processes.
 """
 
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Final, assert_never
 
 from pliant.cluster.agent.messages import (
@@ -21,6 +26,7 @@ from pliant.cluster.agent.messages import (
     EndSidecar,
     Exited,
     FromAgent,
+    Introduce,
     Kill,
     Measured,
     NodeFound,
@@ -49,17 +55,34 @@ from pliant.isolation.users import refusal
 _BEGIN_S: Final = 30.0
 STALLED_S: Final = 10.0
 """An agent, or a zygote, that says nothing for so long is stuck."""
+_NEVER_STARTED: Final = "the agent of its machine ended before it had begun to start it"
 _RESTART: Final = "see the server's log, restart it if need be: tasks go on meanwhile"
 
 
-class LocalCluster:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownNode:
+    """What is remembered of a node whose agent has not been heard yet."""
+
+    node: NodeView
+    tasks: tuple[LiveTask, ...] = ()
+    """Those that were started there and have not ended, as far as is known."""
+
+
+class NodeCluster:
     """The slots of one node; implements `pliant.core.ports.Cluster`."""
 
     refuses_user = staticmethod(refusal)
     """Answered here: adapter and agent share a machine and a user of it."""
 
-    def __init__(self, channel: Channel, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Open the channel, and wait for the agent's account of its node; `monotonic` tells how long it is silent.
+    def __init__(
+        self, channel: Channel, *, known: KnownNode | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Open the channel, and wait for the agent's account of its node unless something is known of that.
+
+        Args:
+            channel: to the agent.
+            known: what is remembered of a node of another machine.
+            monotonic: tells how long it is silent.
 
         Raises:
             Unavailable: there is no agent at the other end.
@@ -85,6 +108,19 @@ class LocalCluster:
         self._listener: Callable[[TaskExit], None] | None = None
         self._note_to: Callable[[TaskNote], None] = lambda _note: None
         self._closed = ""
+        self._session = 0
+        self._unconfirmed: frozenset[TaskId] = frozenset()
+        """Those whose orders were sent before the agent was asked for its account, which has not come to them yet."""
+        self._told: set[TaskId] = set()
+        """Whose exits the listener was called with and has not acknowledged."""
+        self._strange: set[TaskId] = set()
+        """Those in an account that nobody ordered; they are killed."""
+        self._is_remote = known is not None
+        if known is not None:
+            self._node = known.node
+            self._tasks = {task.task_id: task for task in known.tasks}
+            channel.open(self._take)
+            return
         channel.open(self._take)
         if not self._up_to_date.wait(_BEGIN_S) or self._node is None:
             channel.close()
@@ -95,6 +131,9 @@ class LocalCluster:
     def observe(self) -> Observation:
         with self._lock:
             return Observation(nodes=(self._own_node(),), tasks=tuple(self._tasks.values()))
+
+    def silent_nodes(self) -> Collection[NodeId]:
+        return ()
 
     def measured(self) -> Mapping[NodeId, MeasuredMachine]:
         with self._lock:
@@ -156,6 +195,8 @@ class LocalCluster:
         self._channel.send(ResendExits())  # so that the channel's thread calls the listener with those that wait
 
     def acknowledge(self, task_id: TaskId) -> None:
+        with self._lock:
+            self._told.discard(task_id)
         self._channel.send(Acknowledge(task_id=task_id))
 
     def retain(self, job_ids: Collection[JobId]) -> None:
@@ -170,6 +211,33 @@ class LocalCluster:
             self._tasks.clear()
 
     # beyond the port
+
+    def meet(self) -> int:
+        """Ask an agent that is there, for the first time or again, for its account; return the number of the session.
+
+        Orders that were sent before reach it before this does.
+        """
+        with self._lock:
+            self._session += 1
+            self._unconfirmed = frozenset(self._tasks)
+            self._channel.send(Introduce(session=self._session))
+            sidecars = list(self._sidecars) if self._session > 1 else []
+        for sidecar_id in sidecars:  # its end may have been told to nobody
+            self._channel.send(EndSidecar(sidecar_id=sidecar_id))
+            self._end_sidecar(sidecar_id, "the link to its machine was lost")
+        return self._session
+
+    def give_up(self, why: str) -> None:
+        """Take all tasks for ended: the node is gone, or has ended them by itself; each exits for this reason."""
+        with self._lock:
+            gone = [task_id for task_id in self._tasks if task_id not in self._strange]
+            self._tasks.clear()
+            self._strange.clear()
+            self._addresses.clear()
+        for sidecar_id in list(self._sidecars):
+            self._end_sidecar(sidecar_id, why)
+        for task_id in gone:
+            self._tell(TaskExit(task_id=task_id, exit_code=None, cause=why))
 
     def readiness(self) -> Readiness:
         """Return how ready the zygote is."""
@@ -216,36 +284,63 @@ class LocalCluster:
 
     def _note(self, message: NodeFound | Observed | Spent | Readiness | Addresses | Measured | UpToDate | None) -> None:
         """Take what changes the copy of the node."""
+        lost: tuple[TaskId, ...] = ()
         with self._lock:
             match message:
                 case NodeFound():
                     self._node = message.node
+                    self._addresses.clear()
                 case Observed():
-                    self._tasks[message.task.task_id] = message.task
+                    self._observe(message.task)
                 case Spent():
                     self._spent.update(message.task_ids)
                 case Addresses():
-                    for address in message.withdrawn:
-                        self._addresses.pop(address, None)
-                    self._addresses.update(dict.fromkeys(message.added))
-                    self._no_address = message.error
+                    self._note_addresses(message)
                 case Measured():
                     self._facts = message.facts, self._monotonic()
                 case Readiness():
                     self._readiness = message
                 case UpToDate():
+                    lost, self._unconfirmed = tuple(self._unconfirmed & self._tasks.keys()), frozenset()
                     self._up_to_date.set()
                 case None:
                     self._closed = self._closed or "the agent of its node has ended"
                     self._up_to_date.set()
                 case _:
                     assert_never(message)
+        for task_id in lost:
+            self._take_exit(TaskExit(task_id=task_id, exit_code=None, error=_NEVER_STARTED))
+
+    def _note_addresses(self, message: Addresses) -> None:
+        for address in message.withdrawn:
+            self._addresses.pop(address, None)
+        self._addresses.update(dict.fromkeys(message.added))
+        self._no_address = message.error
+
+    def _observe(self, task: LiveTask) -> None:
+        task_id = task.task_id
+        if self._is_remote and task_id not in self._tasks and task_id not in self._strange:
+            self._strange.add(task_id)
+            self._channel.send(Kill(task_id=task_id))
+        self._unconfirmed -= {task_id}
+        self._tasks[task_id] = task
 
     def _take_exit(self, ended: TaskExit) -> None:
         """Free a task's slots and call the listener. An exit that is sent again counts only if none was called yet."""
+        task_id = ended.task_id
         with self._lock:
-            if self._tasks.pop(ended.task_id, None) is not None:
+            is_known = self._tasks.pop(task_id, None) is not None and task_id not in self._strange
+            is_nobodys = self._is_remote and not is_known and task_id not in self._told and task_id not in self._exits
+            self._strange.discard(task_id)
+        if is_nobodys:
+            self._channel.send(Acknowledge(task_id=task_id))
+        self._tell(ended, is_new=is_known)
+
+    def _tell(self, ended: TaskExit, *, is_new: bool = True) -> None:
+        with self._lock:
+            if is_new:
                 self._exits[ended.task_id] = ended
             if (listener := self._listener) is None or self._exits.pop(ended.task_id, None) is None:
                 return
+            self._told.add(ended.task_id)
         listener(ended)

@@ -1,0 +1,267 @@
+"""One connection of a machine: a stranger's at first, a machine's once it has said who it is.
+
+Whoever has no certificate of the pool's may ask to join, with a token; whoever has one is the machine that it names,
+and speaks of no other. What a machine sends after that is checked like everything that comes from where people's code
+runs: its form here, its sense by the adapter of its node.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pliant.cluster.agent.messages import FromAgent, NodeFound
+from pliant.cluster.joined.admission import Admission, HubSettings
+from pliant.cluster.joined.nodes import JoinedNode, Nodes
+from pliant.cluster.json_lines import MAX_LINE_BYTES, decode, encode
+from pliant.cluster.link.messages import (
+    FROM_NODE,
+    GREETINGS,
+    MAX_GREETING_BYTES,
+    Here,
+    Join,
+    Refused,
+    Renew,
+    RenewCertificate,
+    Renewed,
+    ToNode,
+    Welcome,
+)
+from pliant.core.errors import PliantError, Unavailable
+from pliant.core.job import NodeId
+from pliant.core.plan import NodeView
+
+_log = logging.getLogger(__name__)
+
+RENEW_S: Final = 0.25
+GREETING_S: Final = 10.0
+_MAX_STRANGERS: Final = 256
+"""Connections that have not said who they are."""
+_MAX_UNSENT_BYTES: Final = 64 << 20
+"""A machine that leaves more unread is cut off; it connects again."""
+_MAX_SLOTS: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What the connections of a hub share."""
+
+    nodes: Nodes
+    admission: Admission
+    settings: HubSettings
+    loop: asyncio.AbstractEventLoop
+    in_thread: Callable[[Callable[[], Any]], "asyncio.Future[Any]"]
+    """Does what may wait."""
+    begin: Callable[[Coroutine[Any, Any, None]], None]
+    """Does something while the loop goes on."""
+    strangers: set["Connection"] = field(default_factory=set)
+    connections: dict[NodeId, "Connection"] = field(default_factory=dict)
+
+
+class Connection(asyncio.Protocol):
+    """One connection; used in the hub's loop alone, but for `write`."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._max_bytes = MAX_GREETING_BYTES
+        self._is_greeted = False
+        self._name: NodeId | None = None
+        self._node: JoinedNode | None = None
+        self._incarnation = ""
+        self._session = 0
+        self._is_accounted = False
+        """The account that was asked for has begun."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if len(self._desk.strangers) >= _MAX_STRANGERS:
+            self.abort()
+            return
+        self._desk.strangers.add(self)
+        if (sock := transport.get_extra_info("socket")) is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._timer = self._desk.loop.call_later(GREETING_S, self.abort)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        if b"\n" not in data and len(self._buffer) <= self._max_bytes:
+            return
+        *lines, rest = bytes(self._buffer).split(b"\n")
+        self._buffer = bytearray(rest)
+        if len(rest) > self._max_bytes or any(len(line) > self._max_bytes for line in lines):
+            self.end(f"a line is longer than {self._max_bytes} bytes")
+            return
+        for line in lines:
+            try:
+                self._take(line)
+            except ValueError as error:
+                self.end(f"what this machine sends is not understood: {error}")
+                return
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        self._desk.strangers.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._node is not None:
+            self._node.outbox.detach(self.write)
+        if self._name is not None and self._desk.connections.get(self._name) is self:
+            del self._desk.connections[self._name]
+            _log.info("the link to %s is lost", self._name)
+        self._transport = None
+
+    def write(self, data: bytes) -> None:
+        """Send, from any thread."""
+        self._desk.loop.call_soon_threadsafe(self._write, data)
+
+    def abort(self) -> None:
+        """End at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def end(self, reason: str, *, is_final: bool = False) -> None:
+        """End, and say why."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        _log.warning("a link is ended (%s): %s", self._name or "a stranger's", reason)
+        self._send(Refused(reason=reason, is_final=is_final))
+        self._transport.close()
+
+    def _write(self, data: bytes) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._transport.write(data)
+        if self._transport.get_write_buffer_size() > _MAX_UNSENT_BYTES:
+            _log.warning("%s leaves too much unread; it is cut off", self._name)
+            self.abort()
+
+    def _send(self, message: ToNode) -> None:
+        self._write(encode(message))
+
+    # what arrives
+
+    def _take(self, line: bytes) -> None:
+        """Raises ValueError: it is no message that belongs here."""
+        if not self._is_greeted:
+            self._is_greeted = True
+            greeting = decode(line, GREETINGS)
+            self._desk.begin(self._answer(self._join(greeting) if isinstance(greeting, Join) else self._meet(greeting)))
+            return
+        if self._node is None or self._name is None:
+            raise ValueError("it speaks before it was answered")
+        message = decode(line, FROM_NODE)
+        if isinstance(message, Renew):
+            self._renew(message, self._node)
+        elif isinstance(message, RenewCertificate):
+            self._desk.begin(self._answer(self._renew_certificate(self._name, message.request)))
+        else:
+            self._desk.nodes.hear(self._node)
+            self._deliver(message, self._name, self._node)
+
+    def _renew(self, message: Renew, node: JoinedNode) -> None:
+        node.outbox.confirm(message.received)
+        if self._desk.settings.may_renew():
+            self._desk.nodes.hear(node)
+            self._send(Renewed(number=message.number))
+
+    def _deliver(self, message: FromAgent, name: NodeId, node: JoinedNode) -> None:
+        if isinstance(message, NodeFound):
+            if message.session != self._session:
+                return  # an account that another connection asked for
+            _check_node(message.node, name)
+            self._is_accounted = True
+            self._desk.in_thread(lambda: self._desk.admission.note(message.node)).add_done_callback(_log_failure)
+            self._desk.loop.call_soon(self._desk.nodes.changed)
+        if self._is_accounted:
+            node.outbox.take(message)
+
+    async def _answer(self, answering: Coroutine[Any, Any, None]) -> None:
+        """Answer a greeting, or refuse it."""
+        try:
+            await answering
+        except PliantError as error:
+            self.end(str(error), is_final=not isinstance(error, Unavailable))
+        except Exception:  # noqa: BLE001 - the top of what one stranger has asked for
+            _log.exception("a machine that has connected could not be answered")
+            self.end("the server cannot answer this machine just now; its log says why")
+
+    async def _join(self, join: Join) -> None:
+        desk = self._desk
+        joined = await desk.in_thread(lambda: desk.admission.join(join, is_living=desk.nodes.is_living))
+        _log.info("%s was taken into the pool", join.name)
+        self._send(joined)
+        if self._transport is not None:
+            self._transport.close()
+
+    async def _meet(self, here: Here) -> None:
+        if difference := self._desk.settings.versions.difference(here.versions):
+            self.end(f"this machine has {difference}; install the same on both", is_final=True)
+            return
+        certificate = self._certificate()
+        if certificate is None:
+            self.end("this machine has shown no certificate of the pool's; join it with a token", is_final=True)
+            return
+        self._welcome(await self._desk.in_thread(lambda: self._desk.admission.check(certificate)), here)
+
+    def _certificate(self) -> bytes | None:
+        transport = self._transport
+        found = None if transport is None else transport.get_extra_info("ssl_object")
+        return found.getpeercert(binary_form=True) if isinstance(found, ssl.SSLObject) else None
+
+    def _welcome(self, name: NodeId, here: Here) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        nodes, settings = self._desk.nodes, self._desk.settings
+        before = self._desk.connections.get(name)
+        if before is not None:
+            if before.is_of_another(here) and nodes.is_living(name):
+                self.end(
+                    f"a machine called {name} is connected already: two have the same certificate, or its agent "
+                    f"was started twice; give every machine a certificate of its own with `pliant agent --join`"
+                )
+                return
+            before.abort()
+        self._desk.strangers.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._name, self._incarnation, self._max_bytes = name, here.incarnation, MAX_LINE_BYTES
+        self._desk.connections[name] = self
+        self._node = node = nodes.greet(name)
+        key = node.outbox.key
+
+        def welcome(first: int) -> bytes:
+            return encode(
+                Welcome(channel=key, first=first, renew_s=RENEW_S, orphan_s=nodes.orphan_s, rules=settings.rules)
+            )
+
+        node.outbox.attach(self.write, welcome, received=here.received if here.channel == key else 0)
+        self._session = nodes.introduce(node)
+        _log.info("%s is there (%s)", name, here.incarnation)
+
+    def is_of_another(self, here: Here) -> bool:
+        """Tell whether another process of an agent says so than the one of this connection."""
+        return here.incarnation != self._incarnation
+
+    async def _renew_certificate(self, name: NodeId, request: str) -> None:
+        self._send(await self._desk.in_thread(lambda: self._desk.admission.renew(name, request)))
+
+
+def _check_node(node: NodeView, name: NodeId) -> None:
+    """Raise ValueError if what a machine says of itself cannot be."""
+    if node.id != name:
+        raise ValueError(f"it calls itself {node.id!r:.80}, and its certificate {name!r}")
+    if node.slots != tuple(range(len(node.slots))) or not 0 < len(node.slots) <= _MAX_SLOTS:
+        raise ValueError(f"its slots are not numbered from 0 to {_MAX_SLOTS - 1} at most")
+
+
+def _log_failure(done: "asyncio.Future[Any]") -> None:
+    if not done.cancelled() and (error := done.exception()) is not None:
+        _log.error("what a machine is could not be remembered: %s", error)

@@ -1,0 +1,75 @@
+"""How long nothing was heard of the agents of other machines, and what follows from that. No threads, no sockets.
+
+Theory of operation. Two clocks run. *Listened time* is the time in which the server has read the links: if it stood
+still, nobody is blamed for what it did not hear. Real time is CLOCK_BOOTTIME, which no sleep of the machine stops.
+
+    after      of               the machine is
+    1.0 s      listened time    silent: who is silent there may be cut off, and not hang
+    2.0 s      listened time    away: nothing is started there (`lease_s`)
+    orphan_s + 10 s, real time  gone: its agent has ended all tasks by itself, after `orphan_s` without an answer
+
+The agent counts from when it sent what was answered last, the server from when it heard that, which is later. So the
+server's instant comes after the agent's, whatever their clocks show and however slow the network is; the ten seconds
+are for processes that take their time to end. A server that has just begun does not know when the one before it has
+answered last: for it everything was heard at its own start.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+SILENT_S: Final = 1.0
+END_S: Final = 10.0
+"""So long after its orphan time an agent's tasks have ended, also one that takes its time."""
+_MOST_PART: Final = 0.25
+"""At most this part of a lease counts as listened between two looks."""
+
+
+def boot_time() -> float:
+    """Return seconds since this machine was started."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class ListenedTime:
+    """The time in which the links were read; whoever reads them calls `look` a few times a second."""
+
+    def __init__(self, lease_s: float, now: Callable[[], float] = time.monotonic) -> None:
+        self.lease_s = lease_s
+        self.total_s = 0.0
+        self._now = now
+        self._looked_at = now()
+
+    def look(self) -> None:
+        """Count the time since the call before."""
+        now = self._now()
+        self.total_s += min(max(0.0, now - self._looked_at), self.lease_s * _MOST_PART)
+        self._looked_at = now
+
+
+@dataclass(slots=True, kw_only=True)
+class Hearing:
+    """When one machine was heard last."""
+
+    listened_at: float
+    real_at: float
+    is_gone: bool = False
+    """Its tasks have ended; nothing is known of it until it is there again."""
+    is_met: bool = False
+    """It has been there since this server began."""
+
+    def note(self, listened: ListenedTime, real: float) -> None:
+        """It was heard just now."""
+        self.listened_at, self.real_at = listened.total_s, real
+
+    def is_silent(self, listened: ListenedTime) -> bool:
+        """Tell whether nothing was heard of it for a moment."""
+        return self.is_gone or not self.is_met or listened.total_s - self.listened_at >= SILENT_S
+
+    def is_away(self, listened: ListenedTime) -> bool:
+        """Tell whether nothing was heard of it for its lease."""
+        return self.is_gone or not self.is_met or listened.total_s - self.listened_at >= listened.lease_s
+
+    def is_over(self, real: float, orphan_s: float) -> bool:
+        """Tell whether its agent has ended all tasks by now, for want of a server."""
+        return not self.is_gone and real - self.real_at >= orphan_s + END_S

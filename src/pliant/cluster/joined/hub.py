@@ -1,0 +1,102 @@
+"""Where the agents of other machines connect: a thread with a loop of its own, and one TLS connection for each.
+
+What anybody can send is bounded: so many connections that have not said who they are, so many bytes of their first
+line, so many seconds for it. Whatever waits (the database) waits in threads of their own: the loop answers renewals in
+time.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from pliant.cluster.joined.admission import Admission, HubSettings
+from pliant.cluster.joined.connection import GREETING_S, Connection, Desk
+from pliant.cluster.joined.nodes import Nodes
+from pliant.core.job import NodeId
+
+_log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 0.1
+_NUM_WAITING_THREADS: Final = 4
+_END_S: Final = 5.0
+
+
+class NodeHub:
+    """Listens for the agents of other machines, and connects each with the adapter of its node."""
+
+    def __init__(
+        self, sock: socket.socket, context: ssl.SSLContext, nodes: Nodes, admission: Admission, settings: HubSettings
+    ) -> None:
+        """Take a bound socket, the server's end of TLS (which asks for certificates), and who decides what."""
+        self._loop = asyncio.new_event_loop()
+        self._desk = Desk(
+            nodes=nodes,
+            admission=admission,
+            settings=settings,
+            loop=self._loop,
+            in_thread=self._in_thread,
+            begin=self._begin,
+        )
+        self._sock = sock
+        self._context = context
+        self._waiting = ThreadPoolExecutor(_NUM_WAITING_THREADS, thread_name_prefix="pliant-nodes")
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._run, name="pliant-nodes", daemon=True)
+
+    def start(self) -> None:
+        """Begin to listen, in a thread."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Hang up; the machines wait for the next server."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_END_S)
+        self._sock.close()
+        self._waiting.shutdown(wait=False, cancel_futures=True)
+
+    def hang_up(self, node_id: NodeId) -> None:
+        """End the connection of a machine, from any thread: it does not belong to the pool any more."""
+        self._loop.call_soon_threadsafe(self._hang_up, node_id)
+
+    def _hang_up(self, node_id: NodeId) -> None:
+        if (connection := self._desk.connections.get(node_id)) is not None:
+            connection.end("this machine was removed from the pool", is_final=True)
+
+    def _in_thread(self, work: Callable[[], Any]) -> "asyncio.Future[Any]":
+        return self._loop.run_in_executor(self._waiting, work)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        listening = self._loop.create_server(
+            lambda: Connection(self._desk), sock=self._sock, ssl=self._context, ssl_handshake_timeout=GREETING_S
+        )
+        server = self._loop.run_until_complete(listening)
+        self._look()
+        try:
+            self._loop.run_forever()
+        finally:
+            server.close()
+            for connection in [*self._desk.strangers, *self._desk.connections.values()]:
+                connection.abort()
+            for task in self._under_way:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.close()
+
+    def _look(self) -> None:
+        try:
+            self._desk.nodes.look()
+        except Exception:  # noqa: BLE001 - the top of the loop
+            _log.exception("the machines could not be looked at; it is tried again")
+        self._loop.call_later(_LOOK_S, self._look)

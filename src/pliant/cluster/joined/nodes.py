@@ -1,0 +1,233 @@
+"""The port `Cluster` over several nodes: the server's own, and those of other machines that have joined.
+
+Each node has an adapter of its own (`NodeCluster`), and this one knows which is asked. What is known of a machine
+outlives its connections, and what it is, the server: one that starts while machines are away begins with what is
+remembered of them, and their tasks count as living until their agents tell, or must have ended them.
+
+Three laws keep work from being done twice:
+- a slot is offered only while its agent is heard;
+- a task of a machine that is not heard exits here only when its agent says so, or when that has ended it for sure: the
+  orphan time is over, and a little more;
+- who comes back with tasks that have exited here, or that nobody ordered, has to end them first.
+
+Knows no sockets: whoever has the connections calls `greet`, `hear` and `look`.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from secrets import token_hex
+from typing import Final
+
+from pliant.cluster.joined.hearing import Hearing, ListenedTime, boot_time
+from pliant.cluster.joined.outbox import Outbox
+from pliant.cluster.node import KnownNode, NodeCluster
+from pliant.core.job import JobId, NodeId, TaskId
+from pliant.core.machine import MeasuredMachine
+from pliant.core.plan import NodeView
+from pliant.core.ports import Address, Observation, StartOrder, TaskExit, TaskNote
+
+DEFAULT_ORPHAN_S: Final = 60.0
+_GONE: Final = "was on a machine of which nothing was heard for {:.0f} s, and was ended there"
+
+
+@dataclass(slots=True, kw_only=True)
+class JoinedNode:
+    """A machine that has joined."""
+
+    cluster: NodeCluster
+    outbox: Outbox
+    hearing: Hearing
+
+
+class Nodes:
+    """All nodes of a pool; implements `pliant.core.ports.Cluster`. Safe to call from any thread.
+
+    Args:
+        own: the server's own machine.
+        known: what is remembered of those that have joined.
+        lease_s: so long a machine may be silent before nothing is started there.
+        orphan_s: so long its agent lets tasks go on without a server.
+    """
+
+    def __init__(
+        self,
+        own: NodeCluster,
+        known: Collection[KnownNode] = (),
+        *,
+        lease_s: float = 2.0,
+        orphan_s: float = DEFAULT_ORPHAN_S,
+    ) -> None:
+        self.listened = ListenedTime(lease_s)
+        self.orphan_s = orphan_s
+        self.changed: Callable[[], None] = lambda: None
+        """Called when a machine has come or gone."""
+        self._own = own
+        self._lock = threading.RLock()
+        self._joined: dict[NodeId, JoinedNode] = {}
+        self._places: dict[TaskId, NodeCluster] = {}
+        """Where tasks of joined machines are, until their exits are acknowledged."""
+        self._listener: Callable[[TaskExit], None] | None = None
+        self._note: Callable[[TaskNote], None] = lambda _note: None
+        self._retained: tuple[JobId, ...] | None = None
+        for one in known:
+            self._add(one)
+
+    # the port
+
+    def observe(self) -> Observation:
+        seen = [self._own.observe()]
+        for _, one in self._all():
+            observed = one.cluster.observe()
+            nodes = observed.nodes
+            if one.hearing.is_away(self.listened):
+                held = {slot for task in observed.tasks for slot in task.slots}
+                nodes = tuple(replace(node, slots=tuple(sorted(held)), away=True) for node in nodes)
+            seen.append(Observation(nodes=nodes, tasks=observed.tasks))
+        return Observation(
+            nodes=tuple(chain.from_iterable(one.nodes for one in seen)),
+            tasks=tuple(chain.from_iterable(one.tasks for one in seen)),
+        )
+
+    def silent_nodes(self) -> Collection[NodeId]:
+        return frozenset(node_id for node_id, one in self._all() if one.hearing.is_silent(self.listened))
+
+    def measured(self) -> Mapping[NodeId, MeasuredMachine]:
+        found = dict(self._own.measured())
+        for _, one in self._all():
+            if not one.hearing.is_away(self.listened):
+                found.update(one.cluster.measured())
+        return found
+
+    def free_address(self, node_id: NodeId) -> Address:
+        return self._of(node_id).free_address(node_id)
+
+    def refuses_user(self, user: str) -> str:
+        return self._own.refuses_user(user)
+
+    def start(self, order: StartOrder) -> None:
+        cluster = self._of(order.node_id)
+        cluster.start(order)
+        if cluster is not self._own:
+            self._places[order.task_id] = cluster
+
+    def drain(self, task_id: TaskId) -> None:
+        self._with(task_id).drain(task_id)
+
+    def kill(self, task_id: TaskId) -> None:
+        self._with(task_id).kill(task_id)
+
+    def show_stacks(self, task_id: TaskId) -> None:
+        self._with(task_id).show_stacks(task_id)
+
+    def start_sidecar(self, order: StartOrder, beside: TaskId, ended: Callable[[str], None]) -> None:
+        cluster = self._with(beside)
+        cluster.start_sidecar(order, beside, ended)
+        if cluster is not self._own:
+            self._places[order.task_id] = cluster
+
+    def end_sidecar(self, sidecar_id: TaskId) -> None:
+        self._with(sidecar_id).end_sidecar(sidecar_id)
+        self._places.pop(sidecar_id, None)
+
+    def watch(
+        self, listener: Callable[[TaskExit], None], note: Callable[[TaskNote], None] = lambda _note: None
+    ) -> None:
+        with self._lock:
+            self._listener, self._note = listener, note
+            joined = list(self._joined.values())
+        self._own.watch(listener, note)
+        for one in joined:
+            one.cluster.watch(listener, note)
+
+    def acknowledge(self, task_id: TaskId) -> None:
+        self._with(task_id).acknowledge(task_id)
+        self._places.pop(task_id, None)
+
+    def retain(self, job_ids: Collection[JobId]) -> None:
+        self._retained = tuple(job_ids)
+        self._own.retain(job_ids)
+        for _, one in self._all():
+            one.cluster.retain(job_ids)
+
+    def close(self) -> None:
+        self._own.close()
+        for _, one in self._all():
+            one.cluster.close()
+
+    # for whoever has the connections
+
+    def greet(self, node_id: NodeId) -> JoinedNode:
+        """Return a machine whose agent is there, and that is heard from now on."""
+        with self._lock:
+            one = self._joined.get(node_id) or self._add(KnownNode(node=NodeView(id=node_id, slots=(), away=True)))
+            one.hearing.is_gone, one.hearing.is_met = False, True
+            one.hearing.note(self.listened, boot_time())
+        return one
+
+    def introduce(self, one: JoinedNode) -> int:
+        """Ask the agent of a machine that was greeted for its account; return the number of the session."""
+        session = one.cluster.meet()
+        if self._retained is not None:
+            one.cluster.retain(self._retained)
+        self.changed()
+        return session
+
+    def hear(self, one: JoinedNode) -> None:
+        """Take note that the agent of a machine was heard just now."""
+        was_away = one.hearing.is_away(self.listened)
+        one.hearing.note(self.listened, boot_time())
+        if was_away:
+            self.changed()
+
+    def look(self) -> None:
+        """Count the time in which the links were read, and give up machines whose tasks must have ended."""
+        was_away = [one for _, one in self._all() if one.hearing.is_away(self.listened)]
+        self.listened.look()
+        real = boot_time()
+        for _, one in self._all():
+            if one.hearing.is_over(real, self.orphan_s):
+                self._give_up(one, _GONE.format(real - one.hearing.real_at))
+        if was_away != [one for _, one in self._all() if one.hearing.is_away(self.listened)]:
+            self.changed()
+
+    def forget(self, node_id: NodeId) -> None:
+        """Know nothing of a machine any more; what may run there is taken for ended."""
+        with self._lock:
+            one = self._joined.pop(node_id, None)
+        if one is not None:
+            self._give_up(one, "was on a machine that was removed from the pool")
+            self.changed()
+
+    def is_living(self, node_id: NodeId) -> bool:
+        """Tell whether the agent of a machine was heard just now."""
+        one = self._joined.get(node_id)
+        return one is not None and not one.hearing.is_silent(self.listened)
+
+    def _give_up(self, one: JoinedNode, why: str) -> None:
+        one.hearing.is_gone = True
+        one.outbox.drop()
+        one.cluster.give_up(why)
+        self.changed()
+
+    def _add(self, known: KnownNode) -> JoinedNode:
+        outbox = Outbox(token_hex(16))
+        cluster = NodeCluster(outbox, known=known)
+        hearing = Hearing(listened_at=self.listened.total_s, real_at=boot_time())
+        self._places.update({task.task_id: cluster for task in known.tasks})
+        self._joined[known.node.id] = one = JoinedNode(cluster=cluster, outbox=outbox, hearing=hearing)
+        if self._listener is not None:
+            cluster.watch(self._listener, self._note)
+        return one
+
+    def _all(self) -> Iterator[tuple[NodeId, JoinedNode]]:
+        with self._lock:
+            return iter(tuple(self._joined.items()))
+
+    def _of(self, node_id: NodeId) -> NodeCluster:
+        one = self._joined.get(node_id)
+        return self._own if one is None else one.cluster
+
+    def _with(self, task_id: TaskId) -> NodeCluster:
+        return self._places.get(task_id, self._own)

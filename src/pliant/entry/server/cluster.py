@@ -1,0 +1,55 @@
+"""What the server is told about machines that may join: options, checked."""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pliant.core.errors import Problem
+
+AGENT_PORT: Final = 7314
+DEFAULT_ORPHAN_S: Final = 60.0
+_ORPHAN_S: Final = (5.0, 86_400.0)
+
+Membership = Literal["agents"]
+"""By what machines become members: `agents` are started there with `pliant agent --join`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """How other machines join."""
+
+    port: int
+    """Where their agents connect; 0 takes any free one."""
+    orphan_s: float
+    """So long an agent that reaches no server lets its tasks go on."""
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    cluster_help = "let other machines join, by their agents (`pliant agent --join`); needs TLS and a --host they reach"
+    parser.add_argument("--cluster", choices=["agents"], help=cluster_help)
+    port_help = "where agents of other machines connect; 0 takes any free one (%(default)s)"
+    parser.add_argument("--agent-port", type=int, default=AGENT_PORT, metavar="N", help=port_help)
+    orphan_help = "an agent that reaches no server ends its tasks after so many seconds (%(default)s)"
+    parser.add_argument("--orphan-s", type=float, default=DEFAULT_ORPHAN_S, metavar="SECONDS", help=orphan_help)
+
+
+def cluster_settings(given: argparse.Namespace) -> ClusterSettings | None:
+    """Return what the options say; None: no machine may join."""
+    if given.cluster is None:
+        return None
+    return ClusterSettings(port=given.agent_port, orphan_s=given.orphan_s)
+
+
+def cluster_problems(given: argparse.Namespace) -> Iterator[Problem]:
+    """Yield what is wrong with the options."""
+    if given.cluster is not None and not given.tls and given.tls_cert is None:
+        message = "machines join over TLS only; give --tls as well (or --tls-cert and --tls-key), and a --host they reach"
+        yield Problem(field="--cluster", message=message)
+    if not 0 <= given.agent_port <= 65_535:
+        yield Problem(field="--agent-port", message=f"{given.agent_port} is out of range; give 0 to 65535")
+    least, most = _ORPHAN_S
+    if not least <= given.orphan_s <= most:
+        message = f"{given.orphan_s:g} is out of range; give {least:g} to {most:g} seconds"
+        yield Problem(field="--orphan-s", message=message)

@@ -1,0 +1,232 @@
+"""The room of machines that have joined: their adapters, where their agents connect, and who may be one of them."""
+
+import json
+import platform
+import secrets
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import pliant
+from pliant.cluster.agent.settings import AgentSettings
+from pliant.cluster.joined.admission import HubSettings
+from pliant.cluster.joined.hub import NodeHub
+from pliant.cluster.joined.nodes import Nodes
+from pliant.cluster.link.authority import FOLDER, Authority, fingerprint, name_in, open_authority
+from pliant.cluster.link.messages import Join, Joined, NodeRules, Versions
+from pliant.cluster.node import KnownNode, NodeCluster
+from pliant.control.requests.joining import Joining, JoiningRoom
+from pliant.core.errors import Conflict, Forbidden, InvalidInput, Unavailable
+from pliant.core.job import NodeId, Task
+from pliant.core.joining import JoinedMachine
+from pliant.core.plan import NodeView
+from pliant.core.ports import LiveTask
+from pliant.core.registry import Registry
+from pliant.entry.clock import SystemClock
+from pliant.entry.server.home import ADDRESS, Home
+from pliant.entry.server.listener import Listener
+from pliant.entry.server.settings import ServerSettings
+from pliant.files.folder import write_whole
+
+AGENTS_FILE: Final = "agents.json"
+"""In the folder of addresses: where agents find the server, and by what they see that it is the same folder."""
+
+
+def versions() -> Versions:
+    """Return what must be the same on all machines of a pool, as it is here."""
+    torch = ""
+    with suppress(PackageNotFoundError):
+        torch = version("torch").partition("+")[0]
+    major, minor, _ = platform.python_version_tuple()
+    return Versions(pliant=pliant.__version__, python=f"{major}.{minor}", torch=torch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachinesRoom:
+    """What a server that takes machines has for it."""
+
+    nodes: Nodes
+    hub: NodeHub
+    joining: JoiningRoom
+    announcement: Path
+
+    def start(self) -> None:
+        """Let agents connect."""
+        self.hub.start()
+
+    def close(self) -> None:
+        """Hang up; agents wait for the next server."""
+        self.announcement.unlink(missing_ok=True)
+        self.hub.close()
+
+
+def open_machines(
+    settings: ServerSettings,
+    agent: AgentSettings,
+    own: NodeCluster,
+    home: Home,
+    listener: Listener,
+    registry: Registry,
+    tasks: Iterable[Task],
+    *,
+    is_sure: Callable[[], bool],
+) -> MachinesRoom | None:
+    """Open what is needed, and listen; None: no machine may join this server.
+
+    Args:
+        settings: of the server.
+        agent: of the server's own machine, whose rules hold for all.
+        own: its adapter.
+        home: the state folder.
+        listener: of people; agents connect to the same address.
+        registry: keeps tokens and machines.
+        tasks: those that have not ended, as far as is known.
+        is_sure: tells whether this server leads, for sure.
+
+    Raises:
+        Conflict: something listens at the agents' port.
+    """
+    if settings.cluster is None:
+        return None
+    clock = SystemClock()
+    joining = Joining(registry=registry, now=clock.now, token_hex=secrets.token_hex)
+    authority = open_authority(home.path / FOLDER, now=clock.now())
+    nodes = Nodes(
+        own, _known(joining.all(), tasks), lease_s=settings.lease_s, orphan_s=settings.cluster.orphan_s
+    )
+    sock = _listen(settings.host, settings.cluster.port)
+    host = urlsplit(listener.public_url).hostname or settings.host
+    address = f"{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
+    rules = _rules(agent, home, settings)
+    announcement = home.path / ADDRESS / AGENTS_FILE
+    write_whole(announcement, json.dumps({"servers": [address], "probe": rules.probe}).encode(), mode=0o644)
+    hub = NodeHub(
+        sock,
+        authority.server_context(),
+        nodes,
+        PoolAdmission(authority, joining, clock.now),
+        HubSettings(versions=versions(), rules=rules, may_renew=is_sure),
+    )
+
+    def forget(name: str) -> None:
+        hub.hang_up(NodeId(name))
+        nodes.forget(NodeId(name))
+
+    room = JoiningRoom(
+        joining=joining,
+        pin=lambda: authority.pin,
+        address=lambda: address,
+        is_here=lambda name: nodes.is_living(NodeId(name)),
+        forget=forget,
+    )
+    return MachinesRoom(nodes=nodes, hub=hub, joining=room, announcement=announcement)
+
+
+class PoolAdmission:
+    """Who may be a machine of this pool; implements `pliant.cluster.joined.admission.Admission`."""
+
+    def __init__(self, authority: Authority, joining: Joining, now: Callable[[], float]) -> None:
+        self._authority = authority
+        self._joining = joining
+        self._now = now
+
+    def join(self, join: Join, *, is_living: Callable[[NodeId], bool]) -> Joined:
+        certificate = self._sign(join.request, join.name)
+        key, known = fingerprint(certificate), self._joining.get(join.name)
+        if known is not None and known.fingerprint != key:
+            state = "is there now" if is_living(NodeId(join.name)) else "has joined before, and may still have tasks"
+            raise Conflict(
+                f"a machine called {join.name} {state}; give this one another --name, or remove that one first with "
+                f"`pliant machines remove {join.name}`"
+            )
+        token = self._joining.admit(join.token_id, join.secret, join.name)
+        self._joining.note(
+            JoinedMachine(name=join.name, owner=token.owner, fingerprint=key, joined_at=self._now())
+            if known is None
+            else known
+        )
+        return Joined(certificate=certificate, authority=self._authority.ca_pem)
+
+    def check(self, certificate: bytes) -> NodeId:
+        try:
+            name = name_in(certificate)
+        except ValueError as error:
+            raise Forbidden(str(error)) from error
+        known = self._joining.get(name)
+        if known is None or known.fingerprint != fingerprint(certificate):
+            raise Forbidden(
+                f"{name} was removed from this pool, or another machine has its name now; join again with a token of "
+                f"`pliant machines token`"
+            )
+        return NodeId(name)
+
+    def renew(self, name: NodeId, request: str) -> Joined:
+        certificate = self._sign(request, name)
+        known = self._joining.get(name)
+        if known is None or known.fingerprint != fingerprint(certificate):
+            raise Forbidden(f"{name} asks for a certificate for another key than the one that it has joined with")
+        return Joined(certificate=certificate, authority=self._authority.ca_pem)
+
+    def note(self, node: NodeView) -> None:
+        if (known := self._joining.get(node.id)) is not None:
+            self._joining.note(
+                replace(
+                    known,
+                    slots=node.slots,
+                    labels=node.labels,
+                    num_gpus=node.num_gpus,
+                    num_cpus=node.num_cpus,
+                    walls=node.walls,
+                    missing_walls=node.missing_walls,
+                )
+            )
+
+    def _sign(self, request: str, name: str) -> str:
+        try:
+            return self._authority.sign(request, name, now=self._now())
+        except ValueError as error:
+            raise InvalidInput.at("name", str(error)) from error
+
+
+def _known(machines: Iterable[JoinedMachine], tasks: Iterable[Task]) -> tuple[KnownNode, ...]:
+    by_node: dict[NodeId, list[LiveTask]] = {}
+    for task in tasks:
+        live = LiveTask(task_id=task.id, node_id=task.node_id, slots=task.slots, pid=task.pid)
+        by_node.setdefault(task.node_id, []).append(live)
+    return tuple(
+        KnownNode(node=machine.node, tasks=tuple(by_node.get(NodeId(machine.name), ()))) for machine in machines
+    )
+
+
+def _rules(agent: AgentSettings, home: Home, settings: ServerSettings) -> NodeRules:
+    return NodeRules(
+        home=str(home.path),
+        probe=secrets.token_hex(16),
+        isolation=agent.isolation,
+        uid=agent.uid,
+        may_read=agent.may_read,
+        may_write=agent.may_write,
+        max_disk_bytes=agent.max_disk_bytes,
+        max_log_bytes=agent.max_log_bytes,
+        preload=agent.preload,
+        pass_env=settings.pass_env,
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        raise Unavailable(
+            f"agents of other machines cannot connect to port {port} of {host}: {error.strerror}; give another "
+            f"--agent-port"
+        ) from error
+    return sock
