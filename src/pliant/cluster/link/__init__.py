@@ -1,1 +1,1 @@
-"""The link between a server and the agent of another machine: one TLS connection, a lease, and who may join."""
+"""The link between the server and the agents on other machines: who is at its ends, and what they say."""

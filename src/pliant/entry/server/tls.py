@@ -1,10 +1,10 @@
 """The server's certificate: one that was given, checked, or one that is made here and renewed in time.
 
 Whoever is to trust the server gets a file with its own certificate and nothing else, so that they trust this server
-and no other. The only file that knows `cryptography`.
+and no other. How certificates are made and read stands in `files.certificates`; machines that join get theirs from
+another authority (`cluster.link.authority`), and nothing else knows `cryptography`.
 """
 
-import ipaddress
 import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,20 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-)
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from pliant.core.errors import InvalidInput, Problem
 from pliant.entry.server.home import ADDRESS
+from pliant.files.certificates import CertificateFacts, belong_together, key_pem, names_of, new_key, sign
 from pliant.files.folder import write_whole
 
 FOLDER: Final = "tls"
@@ -91,7 +85,7 @@ def prepare(settings: TlsSettings, home: Path, *, now: float) -> Tls:
     (home / ADDRESS).mkdir(mode=0o700, exist_ok=True)
     trusted = home / ADDRESS / "server.pem"
     write_whole(trusted, own.public_bytes(Encoding.PEM), mode=0o644)
-    names = tuple(_names(own))
+    names = tuple(names_of(own))
     public = (*settings.names, *(name for name in names if name not in _ALWAYS))
     return Tls(
         certificate=certificate,
@@ -113,7 +107,7 @@ def _check_given(certificate: Path, key: Path, at: datetime) -> x509.Certificate
     own, private = _load_certificate(certificate, problems), _load_key(key, problems)
     if own is not None:
         problems += [Problem(field="--tls-cert", message=message) for message in _faults(own, certificate, at)]
-        if private is not None and not _belong_together(own, private):
+        if private is not None and not belong_together(own, private):
             message = (
                 f"the key {key} is not the one of the certificate {certificate}; give the two that were made together"
             )
@@ -147,7 +141,7 @@ def _faults(own: x509.Certificate, path: Path, at: datetime) -> Iterable[str]:
         yield f"the certificate {path} ended on {own.not_valid_after_utc:%Y-%m-%d}; get a new one"
     if at < own.not_valid_before_utc:
         yield f"the certificate {path} begins on {own.not_valid_before_utc:%Y-%m-%d} only; see this machine's clock"
-    if not _names(own):
+    if not names_of(own):
         yield f"the certificate {path} names no host (no subject alternative name); get one that does"
 
 
@@ -156,65 +150,28 @@ def _read_or_make(certificate: Path, key: Path, names: Sequence[str], at: dateti
     wanted = tuple(dict.fromkeys((*_ALWAYS, socket.gethostname(), *names)))
     ignored: list[Problem] = []
     own, private = _load_certificate(certificate, ignored), _load_key(key, ignored)
-    if own is not None and private is not None and _belong_together(own, private) and _lasts(own, wanted, at):
+    if own is not None and private is not None and belong_together(own, private) and _lasts(own, wanted, at):
         return own
-    new = ec.generate_private_key(ec.SECP256R1())
-    own = _sign(new, wanted, at)
-    write_whole(key, new.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    new = new_key()
+    own = sign(_facts(wanted, at), new.public_key(), new)
+    write_whole(key, key_pem(new))
     write_whole(certificate, own.public_bytes(Encoding.PEM))
     return own
 
 
 def _lasts(own: x509.Certificate, wanted: Sequence[str], at: datetime) -> bool:
     in_time = own.not_valid_before_utc <= at and at + RENEWED_BEFORE < own.not_valid_after_utc
-    return in_time and {name.lower() for name in wanted} <= {name.lower() for name in _names(own)}
+    return in_time and {name.lower() for name in wanted} <= {name.lower() for name in names_of(own)}
 
 
-def _sign(key: ec.EllipticCurvePrivateKey, names: Sequence[str], at: datetime) -> x509.Certificate:
-    common = next((name for name in reversed(names) if len(name) <= _MAX_COMMON_NAME), "pliant")
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-    usage = x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=False,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
+def _facts(names: Sequence[str], at: datetime) -> CertificateFacts:
+    return CertificateFacts(
+        common_name=next((name for name in reversed(names) if len(name) <= _MAX_COMMON_NAME), "pliant"),
+        names=tuple(names),
+        begins=at - _CLOCKS_DIFFER,
+        ends=at + VALID,
+        purpose=ExtendedKeyUsageOID.SERVER_AUTH,
     )
-    public = key.public_key()
-    return (
-        x509.CertificateBuilder(subject_name=subject, issuer_name=subject, public_key=public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(at - _CLOCKS_DIFFER)
-        .not_valid_after(at + VALID)
-        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(usage, critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(public), critical=False)
-        .sign(key, SHA256())
-    )
-
-
-def _general_name(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
-def _names(own: x509.Certificate) -> list[str]:
-    """Return the names and addresses that a certificate is for."""
-    try:
-        found = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return []
-    addresses = found.get_values_for_type(x509.IPAddress)
-    return [*found.get_values_for_type(x509.DNSName), *(str(address) for address in addresses)]
 
 
 def _covers(name: str, host: str) -> bool:
@@ -222,14 +179,6 @@ def _covers(name: str, host: str) -> bool:
     if name.startswith("*."):
         return host.partition(".")[2].lower() == name[2:].lower()
     return name.lower() == host.lower()
-
-
-def _belong_together(own: x509.Certificate, key: PrivateKeyTypes) -> bool:
-    ours, theirs = (
-        public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        for public in (own.public_key(), key.public_key())
-    )
-    return ours == theirs
 
 
 def _fingerprint(own: x509.Certificate) -> str:
