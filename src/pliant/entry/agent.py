@@ -1,47 +1,234 @@
-"""An agent in a process of its own: `python -P -m pliant.entry.agent`. Not for people to call.
+"""The agent of a machine that joins a server: `pliant agent`, or `python -P -m pliant.entry.agent`.
 
-A signal may end it at any moment: its tasks go on, and the next agent on the same folder adopts them.
+A signal may end it at any moment: its tasks go on, and the next agent on the same folder adopts them, if it comes
+before they have gone without a server for too long. Exit codes: 2 if it could not begin, or if the server does not want
+this machine any more and its tasks have ended.
 """
 
 import argparse
+import asyncio
+import json
+import logging
 import os
+import secrets
 import signal
 import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
+from pliant.cluster import process
 from pliant.cluster.agent.agent import Agent
-from pliant.cluster.agent.channel import SocketChannel
+from pliant.cluster.agent.channel import Mailbox
+from pliant.cluster.agent.interface import AUTO, address_of
 from pliant.cluster.agent.settings import ENTRY, AgentSettings
+from pliant.cluster.link.dial import RefusedByServerError, ServerConnection, ServerHost, join, read_server_host
+from pliant.cluster.link.identity import NodeIdentity
+from pliant.cluster.link.messages import Join, NodeRules
+from pliant.cluster.link.node_link import LinkSettings, NodeLink
+from pliant.cluster.link.versions import versions
+from pliant.cluster.zygote.deadline import Deadline
+from pliant.core.errors import Conflict, InvalidInput, PliantError, Unavailable
 from pliant.core.job import NodeId
+from pliant.core.joining import machine_name_fault, parse_join_token
 from pliant.entry.clock import SystemClock
+from pliant.entry.labels import label_problems, read_labels
+from pliant.files.lock import take_lock
 from pliant.isolation.variables import allowed
 
+_log = logging.getLogger("pliant")
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Serve the adapter at the other end of the channel; go on without it for as long as there are tasks."""
+AGENTS_FILE: Final = Path("address") / "agents.json"
+"""In the state folder: where agents find the server, and by what they see that it is the same folder."""
+_SHARED_MEMORY: Final = Path("/dev/shm")
+_QUIET: Final = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve a server of the pool until a signal comes; return the exit code."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    options = _parser().parse_args(argv)
+    try:
+        return _serve(options)
+    except (PliantError, RefusedByServerError) as error:
+        print(f"pliant: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("pliant: the agent has ended; its tasks go on for a while, for the next one", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pliant.entry.agent", description=__doc__)
-    parser.add_argument("--channel", type=int, required=True, help="number of the open socket to the adapter")
-    parser.add_argument("--node", type=NodeId, required=True, help="name of the node")
-    parser.add_argument("--state-dir", type=Path, required=True, help="folder of the task records")
-    parser.add_argument("--num-slots", type=int, help="shares of the CPU; left out: the GPUs, or else the CPUs")
-    parser.add_argument("--memory-root", type=Path, help="folder in shared memory")
-    parser.add_argument("--preload", action="append", default=[], help="a module to import before the first task")
-    parser.add_argument("--pass-env", action="append", default=[], help="a variable that all tasks get")
+    parser.add_argument("--join", metavar="HOST[:PORT]", help="where the server listens for agents")
+    parser.add_argument("--token-file", type=Path, help="holds a join token; not needed again once this has joined")
+    parser.add_argument("--name", help="of this machine in the pool (its host name)")
+    parser.add_argument("--state-dir", type=Path, required=True, help="folder of this machine alone")
+    parser.add_argument("--slots", type=int, help="shares of the CPU; left out: the GPUs, or else the CPUs")
+    parser.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="for resource groups")
+    parser.add_argument("--interface", default=AUTO, help="where others reach its tasks: a name, an address, a network")
     parser.add_argument("--entry", default=ENTRY, help="module:function of the tasks' program")
-    options = parser.parse_args(argv)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
-    settings = AgentSettings(
-        node_id=options.node,
-        state_dir=options.state_dir,
-        num_slots=options.num_slots,
-        memory_root=options.memory_root,
-        preload=tuple(options.preload),
+    parser.add_argument("--no-preload", action="store_true", help="tasks import by themselves")
+    return parser
+
+
+def _serve(options: argparse.Namespace) -> int:
+    state_dir = _own_folder(options.state_dir)
+    if problems := tuple(label_problems(options.label)):
+        raise InvalidInput(*problems)
+    identity = NodeIdentity(state_dir / "identity")
+    given = None if options.join is None else read_server_host(options.join)
+    _join(options, identity, given)
+    servers = _Servers(given, identity)
+    incarnation = f"{process.stamp(os.getpid())}/{secrets.token_hex(4)}"
+    link = NodeLink(
+        LinkSettings(
+            identity=identity, incarnation=incarnation, versions=versions(), servers=servers.all, now=SystemClock().now
+        )
+    )
+    connection = link.connect(_log.warning)
+    servers.learn(connection)
+    _check_folder(connection.welcome.rules, identity.name)
+    settings = _settings(options, state_dir, identity.name, connection)
+    deadline = Deadline(state_dir, connection.welcome.orphan_s)
+    mailbox = Mailbox(link.send)
+
+    def refused(reason: str) -> None:
+        _log.error("the server does not want this machine any more: %s", reason)
+        deadline.end()
+        mailbox.hang_up()
+
+    link.renewed, link.refused = _begin_again, refused
+    base_env = allowed({**_QUIET, **os.environ}, connection.welcome.rules.pass_env)
+    agent = Agent(settings, mailbox, clock=SystemClock(), base_env=base_env, deadline=deadline)
+    link.serve(mailbox.put, deadline)
+    _log.info(
+        "%s serves the server at %s; its tasks are reached at %s", identity.name, connection.address, settings.host
+    )
+    agent.run()
+    link.close()
+    return 2
+
+
+def _own_folder(path: Path) -> Path:
+    """Return the folder of this agent alone, made if there is none.
+
+    Raises:
+        Conflict: another agent has it.
+        Unavailable: it cannot be used.
+    """
+    folder = path.expanduser().absolute()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_ours = take_lock(folder / "agent.lock") is not None
+    except OSError as error:
+        raise Unavailable(f"the folder {folder} cannot be used: {error.strerror}; give another --state-dir") from error
+    if not is_ours:
+        raise Conflict(f"an agent runs already with the folder {folder}; end it, or give another --state-dir")
+    return folder
+
+
+def _settings(options: argparse.Namespace, state_dir: Path, name: str, connection: ServerConnection) -> AgentSettings:
+    rules = connection.welcome.rules
+    return AgentSettings(
+        node_id=NodeId(name),
+        state_dir=state_dir,
+        num_slots=options.slots,
+        labels=read_labels(options.label),
+        host=address_of(options.interface, connection.address.host),
+        memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}-{name}",
+        isolation=rules.isolation,
+        uid=rules.uid,
+        may_read=rules.may_read,
+        may_write=rules.may_write,
+        hides=_homes(),
+        max_disk_bytes=rules.max_disk_bytes,
+        max_log_bytes=rules.max_log_bytes,
+        preload=() if options.no_preload else rules.preload,
         entry=options.entry,
     )
-    channel = SocketChannel(socket.socket(fileno=options.channel))
-    Agent(settings, channel, clock=SystemClock(), base_env=allowed(os.environ, options.pass_env)).run()
+
+
+class _Servers:
+    """Where the server may be: as it says itself in the state folder, as was given, as it was before."""
+
+    def __init__(self, given: ServerHost | None, identity: NodeIdentity) -> None:
+        self._given = given
+        self._identity = identity
+        self._file: Path | None = None
+
+    def learn(self, connection: ServerConnection) -> None:
+        """Remember where the server was reached, and read from now on where it says that it is."""
+        self._file = Path(connection.welcome.rules.home) / AGENTS_FILE
+        self._identity.remember_servers([str(server) for server in self.all()])
+
+    def all(self) -> Sequence[ServerHost]:
+        """Return them, the likeliest first."""
+        said = None if self._file is None else _announced(self._file).get("servers")
+        given = [] if self._given is None else [str(self._given)]
+        texts = [*(said if isinstance(said, list) else []), *given, *self._identity.servers]
+        return tuple(dict.fromkeys(read_server_host(str(text)) for text in texts))
+
+
+def _join(options: argparse.Namespace, identity: NodeIdentity, server: ServerHost | None) -> None:
+    """Get a certificate of the pool's, if this machine has none."""
+    if identity.name:
+        return
+    if server is None or options.token_file is None:
+        raise InvalidInput.at(
+            "--join",
+            "this machine has not joined a pool; give --join with the server's address, and --token-file with "
+            "a token of `pliant machines token`",
+        )
+    try:
+        token_id, secret, pin = parse_join_token(options.token_file.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput.at("--token-file", f"{options.token_file} cannot be read: {error}") from error
+    name = options.name or socket.gethostname().partition(".")[0]
+    if fault := machine_name_fault(name):
+        raise InvalidInput.at("--name", fault)
+    request = Join(token_id=token_id, secret=secret, name=name, request=identity.make_request(name))
+    asyncio.run(join(server, identity, request, pin))
+    _log.info("this machine has joined the pool as %s", name)
+
+
+def _check_folder(rules: NodeRules, name: str) -> None:
+    """Refuse to go on unless this machine sees the server's state folder.
+
+    Raises:
+        Unavailable: it does not.
+    """
+    path = Path(rules.home) / AGENTS_FILE
+    if _announced(path).get("probe") != rules.probe:
+        what = "is not the server's" if path.exists() else "is not there"
+        raise Unavailable(
+            f"{name} does not see the server's state folder: {path} {what}. All machines of a pool must have that "
+            f"folder at the same path; mount the file system that it is on"
+        )
+
+
+def _announced(path: Path) -> dict[str, object]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _homes() -> tuple[str, ...]:
+    """Return the home of the user who runs the agent, which no task needs."""
+    home = os.path.expanduser("~")
+    return (home,) if os.path.isabs(home) and os.path.isdir(home) and os.path.dirname(home) != home else ()
+
+
+def _begin_again(_rules: NodeRules) -> None:
+    """Become another agent: a server has other rules than those that this one was started with. Its tasks go on."""
+    _log.info("the server has other rules than before; the agent begins again with those")
+    logging.shutdown()
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.execv(sys.executable, sys.orig_argv)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -43,6 +43,7 @@ class Mailbox:
         self.send = deliver
         self._arrived: deque[ToAgent] = deque()
         self._lock = Lock()
+        self._is_over = False
         self._event: int | None = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     def put(self, message: ToAgent) -> None:
@@ -52,12 +53,21 @@ class Mailbox:
                 self._arrived.append(message)
                 os.eventfd_write(self._event, 1)
 
+    def hang_up(self) -> None:
+        """Let the agent know, from any thread, that nothing will come any more."""
+        with self._lock:
+            if self._event is not None:
+                self._is_over = True
+                os.eventfd_write(self._event, 1)
+
     def fileno(self) -> int:
         assert self._event is not None, "the mailbox is closed"
         return self._event
 
-    def receive(self) -> list[ToAgent]:
+    def receive(self) -> list[ToAgent] | None:
         with self._lock:
+            if self._is_over:
+                return None
             if self._event is not None:
                 with suppress(BlockingIOError):
                     os.eventfd_read(self._event)

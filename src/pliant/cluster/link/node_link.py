@@ -11,8 +11,8 @@ used from then on:
     1.00 s   the cable is whole. The first connection would try again at 1.4 s
     1.20 s   the second one is welcomed; the server was without news for 1.2 s, and nobody is taken for lost
 
-A server that has another state folder than this machine sees, or other rules than those that the agent was started
-with, needs another agent: `renewed` says so.
+A later server that has other rules than those that the agent was started with needs another agent: `NodeLink.renewed`
+is called.
 """
 
 import asyncio
@@ -68,24 +68,14 @@ class LinkSettings:
 
 
 class NodeLink:
-    """Keeps a connection to the server. `start` first, then `serve`.
+    """Keeps a connection to the server: `connect` first, then `serve`."""
 
-    Args:
-        settings: see there.
-        renewed: called with the rules of a later server, if they are not those of the first.
-        refused: called when the server does not want this machine any more.
-    """
-
-    def __init__(
-        self,
-        settings: LinkSettings,
-        *,
-        renewed: Callable[[NodeRules], None] = lambda _rules: None,
-        refused: Callable[[str], None] = lambda _reason: None,
-    ) -> None:
+    def __init__(self, settings: LinkSettings) -> None:
+        self.renewed: Callable[[NodeRules], None] = lambda _rules: None
+        """Called with the rules of a later server, if they are not those of the first."""
+        self.refused: Callable[[str], None] = lambda _reason: None
+        """Called when the server does not want this machine any more."""
         self._settings = settings
-        self._renewed = renewed
-        self._refused = refused
         self._put: Callable[[ToAgent], None] | None = None
         self._waiting: list[ToAgent] = []
         self._deadline: Deadline | None = None
@@ -221,7 +211,7 @@ class NodeLink:
             return dialling.result()
         except RefusedByServerError as error:
             if error.is_final:
-                self._refused(str(error))
+                self.refused(str(error))
             self._note_trouble(str(error), _log.warning)
         except (Unavailable, InvalidInput) as error:
             self._note_trouble(str(error), _log.warning)
@@ -262,7 +252,7 @@ class NodeLink:
         self._put_off()
         _log.info("linked to the server at %s", connection.address)
         if self._first is not None and welcome.rules != self._first.rules:
-            self._renewed(welcome.rules)
+            self.renewed(welcome.rules)
 
     def _renew(self) -> None:
         """Say that this machine lives, and now and then ask for the next certificate."""
@@ -309,7 +299,7 @@ class NodeLink:
         elif isinstance(message, Refused):
             self._note_trouble(message.reason, _log.warning)
             if message.is_final:
-                self._refused(message.reason)
+                self.refused(message.reason)
         elif not isinstance(message, Welcome):  # a second one says nothing
             self._number_and_put(message)
 

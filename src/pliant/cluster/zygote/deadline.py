@@ -52,6 +52,10 @@ class Deadline:
         if at > self.at:
             self._page[:] = _FORMAT.pack(at)
 
+    def end(self) -> None:
+        """Let the tasks be ended now."""
+        self._page[:] = _FORMAT.pack(0.0)
+
     @property
     def at(self) -> float:
         """When the tasks are to be ended."""

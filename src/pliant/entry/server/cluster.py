@@ -3,16 +3,13 @@
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from pliant.core.errors import Problem
 
 AGENT_PORT: Final = 7314
 DEFAULT_ORPHAN_S: Final = 60.0
 _ORPHAN_S: Final = (5.0, 86_400.0)
-
-Membership = Literal["agents"]
-"""By what machines become members: `agents` are started there with `pliant agent --join`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +18,8 @@ class ClusterSettings:
 
     port: int
     """Where their agents connect; 0 takes any free one."""
+    interface: str
+    """Where tasks of other machines reach this machine's; see `cluster.agent.interface`."""
     orphan_s: float
     """So long an agent that reaches no server lets its tasks go on."""
 
@@ -31,6 +30,8 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cluster", choices=["agents"], help=cluster_help)
     port_help = "where agents of other machines connect; 0 takes any free one (%(default)s)"
     parser.add_argument("--agent-port", type=int, default=AGENT_PORT, metavar="N", help=port_help)
+    interface_help = "where tasks of other machines reach this one's: an interface, an address, a network (%(default)s)"
+    parser.add_argument("--interface", default="auto", metavar="NAME", help=interface_help)
     orphan_help = "an agent that reaches no server ends its tasks after so many seconds (%(default)s)"
     parser.add_argument("--orphan-s", type=float, default=DEFAULT_ORPHAN_S, metavar="SECONDS", help=orphan_help)
 
@@ -39,13 +40,15 @@ def cluster_settings(given: argparse.Namespace) -> ClusterSettings | None:
     """Return what the options say; None: no machine may join."""
     if given.cluster is None:
         return None
-    return ClusterSettings(port=given.agent_port, orphan_s=given.orphan_s)
+    return ClusterSettings(port=given.agent_port, interface=given.interface, orphan_s=given.orphan_s)
 
 
 def cluster_problems(given: argparse.Namespace) -> Iterator[Problem]:
     """Yield what is wrong with the options."""
     if given.cluster is not None and not given.tls and given.tls_cert is None:
-        message = "machines join over TLS only; give --tls as well (or --tls-cert and --tls-key), and a --host they reach"
+        message = (
+            "machines join over TLS only; give --tls as well (or --tls-cert and --tls-key), and a --host they reach"
+        )
         yield Problem(field="--cluster", message=message)
     if not 0 <= given.agent_port <= 65_535:
         yield Problem(field="--agent-port", message=f"{given.agent_port} is out of range; give 0 to 65535")

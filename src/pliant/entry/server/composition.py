@@ -1,6 +1,7 @@
 """What one server is made of: which room is given what. Starts the agent and the keepers of catalogs, no loop."""
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from pliant.control.settings import ControlSettings, Timeouts
 from pliant.control.upkeep.backup import Backup
 from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.job import NodeId
+from pliant.core.ports import Cluster
 from pliant.core.server_option import ServerFacts
 from pliant.entry.clock import SystemClock
 from pliant.entry.server.database import display_url, is_server
@@ -28,6 +30,7 @@ from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import open_datasets
 from pliant.entry.server.rooms.endpoints import ServingRoom, gateway_options, open_serving
 from pliant.entry.server.rooms.environments import base_environment, open_environments
+from pliant.entry.server.rooms.machines import MachinesRoom, open_machines, own_address
 from pliant.entry.server.rooms.notices import open_notices
 from pliant.entry.server.rooms.people import open_people
 from pliant.entry.server.rooms.tuning import TuningRoom, open_tuning
@@ -60,6 +63,8 @@ class Composition:
     notices: NoticeSender
     serving: ServingRoom
     tuning: TuningRoom
+    machines: MachinesRoom | None = None
+    """None: no machine may join."""
 
     def start(self) -> None:
         """Take up what an earlier server left."""
@@ -70,13 +75,28 @@ class Composition:
         self.notices.start()
         self.serving.start()
         self.tuning.start()
+        if self.machines is not None:
+            self.machines.nodes.changed = self.context.control.wake
+            self.machines.start()
 
 
-def compose(settings: ServerSettings, home: Home, listener: Listener, store: SqlStore, stack: ExitStack) -> Composition:
-    """Open everything that a server needs; what is to be closed goes onto the stack."""
+def compose(
+    settings: ServerSettings,
+    home: Home,
+    listener: Listener,
+    store: SqlStore,
+    stack: ExitStack,
+    *,
+    is_sure: Callable[[], bool],
+) -> Composition:
+    """Open everything that a server needs; what is to be closed goes onto the stack. `is_sure` tells that it leads."""
     clock, registry = SystemClock(), store.registry
-    cluster = _cluster(settings, home, clock)
-    stack.callback(cluster.close)
+    agent = _agent(settings, home, listener)
+    base_env = allowed({**QUIET, **os.environ}, settings.pass_env)
+    own_node = NodeCluster(AgentThread(agent, clock=clock, base_env=base_env))
+    stack.callback(own_node.close)
+    machines = open_machines(settings, agent, own_node, home, listener, store, is_sure=is_sure)
+    cluster: Cluster = own_node if machines is None else machines.nodes
     nodes = cluster.observe().nodes
     check_walls(settings.isolation, nodes)
     alone = why_alone(settings.host, trusted=settings.trust_everyone, nodes=nodes)
@@ -124,11 +144,20 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         frameworks=home.path / "frameworks",
         children=children,
         shut_down=lambda: shutdown.begin_once("a request"),
-        trouble=cluster.trouble,
+        trouble=own_node.trouble,
         facts=_facts(settings, home, url, data.data_root, clock),
     )
-    sender = notices.sender
-    return Composition(context=context, shutdown=shutdown, data=data, notices=sender, serving=serving, tuning=tuning)
+    if machines is not None:
+        stack.callback(machines.close)
+    return Composition(
+        context=context,
+        shutdown=shutdown,
+        data=data,
+        notices=notices.sender,
+        serving=serving,
+        tuning=tuning,
+        machines=machines,
+    )
 
 
 def _facts(settings: ServerSettings, home: Home, url: str, data_root: Path, clock: SystemClock) -> ServerFacts:
@@ -163,12 +192,13 @@ def _upkeep(
     )
 
 
-def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> NodeCluster:
-    agent = AgentSettings(
+def _agent(settings: ServerSettings, home: Home, listener: Listener) -> AgentSettings:
+    return AgentSettings(
         node_id=NodeId("local"),
         state_dir=home.path / "agent",
         num_slots=settings.num_slots,
         labels=settings.labels,
+        host=own_address(settings, listener),
         preload=(*PRELOAD, *settings.preload),
         memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}",
         isolation=settings.isolation,
@@ -179,7 +209,6 @@ def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> NodeCl
         max_disk_bytes=max_disk_bytes(settings.max_disk, home.path),
         max_log_bytes=settings.max_log_bytes,
     )
-    return NodeCluster(AgentThread(agent, clock=clock, base_env=allowed({**QUIET, **os.environ}, settings.pass_env)))
 
 
 def _children(settings: ServerSettings, home: Home, system_ids: SystemIds) -> ConfinedChildren:

@@ -35,10 +35,12 @@ class Listener:
 
     sock: CountingSocket
     tls: Tls | None
+    is_for_all: bool = False
+    """Tasks run on other machines, too: all are told the same address."""
 
     @property
     def url(self) -> str:
-        """Where this machine's tasks and clients reach the server."""
+        """Where tasks, and this machine's clients, reach the server."""
         return self._url_at(self._host)
 
     @property
@@ -56,6 +58,8 @@ class Listener:
     @property
     def _host(self) -> str:
         host = str(self.sock.getsockname()[0])
+        if self.is_for_all and self.tls is not None and self.tls.public_name is not None:
+            return self.tls.public_name
         return _LOOPBACK.get(host, host)
 
     @property
@@ -135,7 +139,7 @@ def open_listener(settings: ServerSettings, *, now: float, limits: HttpLimits | 
     tls = None if settings.tls is None else prepare(settings.tls, settings.home, now=now)
     sock = _open_socket(settings)
     sock.counts = ConnectionCounts(limits or limits_for(allow_open_files()))
-    return Listener(sock=sock, tls=tls)
+    return Listener(sock=sock, tls=tls, is_for_all=settings.cluster is not None)
 
 
 def use_certificate_of(listener: Listener, settings: ServerSettings, folder: Path, *, now: float) -> Listener:

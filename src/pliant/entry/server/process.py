@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 
 from pliant.api.link import MAX_FRAME_BYTES
@@ -76,15 +76,17 @@ def lead(settings: ServerSettings, keeper: Keeper, listener: Listener) -> None:
         home = open_home(folder, also=None if folder == settings.home else settings.home)
         for place in {folder, settings.home}:
             (place / SERVER_FILE).unlink(missing_ok=True)
-        serve(settings, home, listener, store)
+        serve(settings, home, listener, store, is_sure=keeper.is_sure)
         home.withdraw()
 
 
-def serve(settings: ServerSettings, home: Home, listener: Listener, store: SqlStore) -> None:
-    """Put the rooms together and serve until told to end."""
+def serve(
+    settings: ServerSettings, home: Home, listener: Listener, store: SqlStore, *, is_sure: Callable[[], bool]
+) -> None:
+    """Put the rooms together and serve until told to end; `is_sure` tells that this server leads."""
     clock = SystemClock()
     with ExitStack() as stack:
-        composition = compose(settings, home, listener, store, stack)
+        composition = compose(settings, home, listener, store, stack, is_sure=is_sure)
         control, shutdown = composition.context.control, composition.shutdown
         config = listener.config(
             make_app(composition.context, IBM, site=_site(settings, listener)),

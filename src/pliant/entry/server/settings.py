@@ -12,6 +12,7 @@ from pliant.core.confinement import IsolationMode
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.plan import Policy, PolicyName
 from pliant.core.server_option import ServerOption
+from pliant.entry.labels import label_problems, read_labels
 from pliant.entry.server.cluster import ClusterSettings, add_cluster, cluster_problems, cluster_settings
 from pliant.entry.server.database import database_url
 from pliant.entry.server.isolation import (
@@ -32,7 +33,6 @@ from pliant.server.site import IpNetwork
 DEFAULT_PORT = 7311
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_LEASE_S = 2.0
-_LABEL = re.compile(r"[A-Za-z0-9._/-]{1,60}=[A-Za-z0-9._/-]{0,60}")
 DEFAULT_MAX_UPLOAD_GIB = 64
 _HOST_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})?)*")
 
@@ -115,7 +115,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         *(_range_problem("--serve-port", given.serve_port, 0, 65535) if given.serve_port is not None else ()),
         *_range_problem("--serve-grpc-port", given.serve_grpc_port or 0, 0, 65535),
         *_range_problem("--serve-processes", given.serve_processes, 1, MAX_GATEWAYS),
-        *_label_problems(given.label),
+        *label_problems(given.label),
         *(_range_problem("--slots", given.slots, 1, 4096) if given.slots is not None else ()),
         *_range_problem("--cooldown-s", given.cooldown_s, 0, 86400),
         *_range_problem("--lease-s", given.lease_s, 0.2, 86400),
@@ -148,7 +148,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         tls=_tls(given),
         cluster=cluster_settings(given),
         num_slots=given.slots,
-        labels=dict(label.split("=", 1) for label in given.label),
+        labels=read_labels(given.label),
         lease_s=given.lease_s,
         login_fd=given.login_fd,
         reset_admin=given.reset_admin,
@@ -209,16 +209,6 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
 def _next_port(port: int) -> int:
     """Return the port after another one; any free one if that is any, or the last."""
     return port + 1 if 0 < port < 65535 else 0
-
-
-def _label_problems(labels: Sequence[str]) -> Iterator[Problem]:
-    for label in labels:
-        if not _LABEL.fullmatch(label):
-            message = f"{label!r:.80} is no label; give NAME=VALUE of letters, digits, '.', '_', '/' and '-'"
-            yield Problem(field="--label", message=message)
-    names = [label.partition("=")[0] for label in labels]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        yield Problem(field="--label", message=f"{', '.join(twice)}: given twice; a machine has one value of each")
 
 
 def _add_tls(parser: argparse.ArgumentParser) -> None:

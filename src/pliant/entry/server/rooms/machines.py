@@ -1,49 +1,37 @@
 """The room of machines that have joined: their adapters, where their agents connect, and who may be one of them."""
 
 import json
-import platform
 import secrets
 import socket
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-import pliant
+from pliant.cluster.agent.interface import address_of
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.joined.admission import HubSettings
 from pliant.cluster.joined.hub import NodeHub
 from pliant.cluster.joined.nodes import Nodes
 from pliant.cluster.link.authority import FOLDER, Authority, fingerprint, name_in, open_authority
-from pliant.cluster.link.messages import Join, Joined, NodeRules, Versions
+from pliant.cluster.link.messages import Join, Joined, NodeRules
+from pliant.cluster.link.versions import versions
 from pliant.cluster.node import KnownNode, NodeCluster
 from pliant.control.requests.joining import Joining, JoiningRoom
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, Unavailable
 from pliant.core.job import NodeId, Task
 from pliant.core.joining import JoinedMachine
 from pliant.core.plan import NodeView
-from pliant.core.ports import LiveTask
-from pliant.core.registry import Registry
+from pliant.core.ports import LiveTask, Store
 from pliant.entry.clock import SystemClock
 from pliant.entry.server.home import ADDRESS, Home
 from pliant.entry.server.listener import Listener
-from pliant.entry.server.settings import ServerSettings
+from pliant.entry.server.settings import ServerSettings, is_everywhere
 from pliant.files.folder import write_whole
 
 AGENTS_FILE: Final = "agents.json"
 """In the folder of addresses: where agents find the server, and by what they see that it is the same folder."""
-
-
-def versions() -> Versions:
-    """Return what must be the same on all machines of a pool, as it is here."""
-    torch = ""
-    with suppress(PackageNotFoundError):
-        torch = version("torch").partition("+")[0]
-    major, minor, _ = platform.python_version_tuple()
-    return Versions(pliant=pliant.__version__, python=f"{major}.{minor}", torch=torch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +59,7 @@ def open_machines(
     own: NodeCluster,
     home: Home,
     listener: Listener,
-    registry: Registry,
-    tasks: Iterable[Task],
+    store: Store,
     *,
     is_sure: Callable[[], bool],
 ) -> MachinesRoom | None:
@@ -84,8 +71,7 @@ def open_machines(
         own: its adapter.
         home: the state folder.
         listener: of people; agents connect to the same address.
-        registry: keeps tokens and machines.
-        tasks: those that have not ended, as far as is known.
+        store: keeps tokens and machines, and knows which tasks have not ended.
         is_sure: tells whether this server leads, for sure.
 
     Raises:
@@ -94,10 +80,10 @@ def open_machines(
     if settings.cluster is None:
         return None
     clock = SystemClock()
-    joining = Joining(registry=registry, now=clock.now, token_hex=secrets.token_hex)
+    joining = Joining(registry=store.registry, now=clock.now, token_hex=secrets.token_hex)
     authority = open_authority(home.path / FOLDER, now=clock.now())
     nodes = Nodes(
-        own, _known(joining.all(), tasks), lease_s=settings.lease_s, orphan_s=settings.cluster.orphan_s
+        own, _known(joining.all(), store.tasks(live=True)), lease_s=settings.lease_s, orphan_s=settings.cluster.orphan_s
     )
     sock = _listen(settings.host, settings.cluster.port)
     host = urlsplit(listener.public_url).hostname or settings.host
@@ -216,6 +202,15 @@ def _rules(agent: AgentSettings, home: Home, settings: ServerSettings) -> NodeRu
         preload=agent.preload,
         pass_env=settings.pass_env,
     )
+
+
+def own_address(settings: ServerSettings, listener: Listener) -> str:
+    """Return the address that tasks of other machines reach this machine's at; loopback, if there are none."""
+    if settings.cluster is None:
+        return "127.0.0.1"
+    if not is_everywhere(settings.host):
+        return settings.host
+    return address_of(settings.cluster.interface, urlsplit(listener.public_url).hostname or settings.host)
 
 
 def _listen(host: str, port: int) -> socket.socket:
