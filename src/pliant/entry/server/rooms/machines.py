@@ -1,5 +1,6 @@
 """The room of machines that have joined: their adapters, where their agents connect, and who may be one of them."""
 
+import hmac
 import json
 import secrets
 import socket
@@ -192,7 +193,7 @@ def _known(machines: Iterable[JoinedMachine], tasks: Iterable[Task]) -> tuple[Kn
 def _rules(agent: AgentSettings, home: Home, settings: ServerSettings) -> NodeRules:
     return NodeRules(
         home=str(home.path),
-        probe=secrets.token_hex(16),
+        probe=hmac.digest(home.secret, b"the same folder", "sha256").hex(),
         isolation=agent.isolation,
         uid=agent.uid,
         may_read=agent.may_read,
