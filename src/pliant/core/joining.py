@@ -21,7 +21,7 @@ from typing import Annotated, ClassVar, Final
 from annotated_types import Ge, Le
 
 from pliant.core.errors import InvalidInput
-from pliant.core.input import FINITE, Input
+from pliant.core.input import FINITE, NUMBER, Input, Pattern
 from pliant.core.job import NodeId
 from pliant.core.plan import NodeView
 
@@ -39,8 +39,9 @@ JOIN_PREFIX: Final = "pliant-join-"
 _NUM_PIN_BYTES: Final = 32
 _MAX_TEXT: Final = 1000
 
+MachineName = Annotated[str, Input(Pattern(MACHINE_NAME, MACHINE_NAME_WORDS))]
 TokenUses = Annotated[int, Input(Ge(1), Le(MAX_TOKEN_USES))]
-TokenSeconds = Annotated[float, Input(Ge(1.0), Le(MAX_JOIN_TOKEN_S), FINITE)]
+TokenSeconds = Annotated[float, Input(Ge(1.0), Le(MAX_JOIN_TOKEN_S), FINITE, NUMBER)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +128,11 @@ def hash_of_secret(secret: str) -> str:
 def join_token_text(token_id: str, secret: str, pin: str) -> str:
     """Return the text of a token, as it is shown once."""
     return f"{JOIN_PREFIX}{token_id}.{secret}.{pin}"
+
+
+def join_command(address: str) -> str:
+    """Return what to type on a machine that is to join; the token is asked for, since others can read arguments."""
+    return f"pliant agent --join {address}"
 
 
 _FORM: Final = re.compile(

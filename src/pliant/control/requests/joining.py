@@ -198,7 +198,10 @@ class JoiningRoom:
     is_here: Callable[[str], bool]
     """Tells whether a machine's agent is linked now."""
     forget: Callable[[str], None]
-    """Closes the link of a machine that was removed, and takes it out of the pool; of one without, nothing."""
+    """Closes the link of a machine that was removed, and takes it out of the pool; of one without, nothing.
+
+    Called under the lock of decisions, as what is asked of the cluster: it waits for nothing that needs that lock.
+    """
 
 
 def _problems(machine: str, valid_s: float, max_uses: int) -> Sequence[Problem]:
