@@ -142,12 +142,12 @@ _FORM: Final = re.compile(
 
 
 def parse_join_token(text: str) -> tuple[str, str, str]:
-    """Return id, secret and pin of a token; blanks and line breaks around it do not matter.
+    """Return id, secret and pin of a token; blanks and line breaks in it do not matter: narrow terminals make some.
 
     Raises:
         InvalidInput: it is none. The message holds nothing of what was given, which may be a secret all the same.
     """
-    found = _FORM.fullmatch(text.strip()) if len(text) <= _MAX_TEXT else None
+    found = _FORM.fullmatch("".join(text.split())) if len(text) <= _MAX_TEXT else None
     if found is None:
         begins = "does" if text.lstrip().startswith(JOIN_PREFIX) else "does not"
         raise InvalidInput.at(
