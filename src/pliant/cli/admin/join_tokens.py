@@ -27,7 +27,7 @@ def make_token(
         str | None, typer.Argument(metavar="NAME", help="Only a machine of this name may join.", show_default=False)
     ] = None,
     valid_s: Annotated[
-        str | None, option("How long it is good, such as 30m or 2d.  [default: (1h)]", "--valid")
+        str | None, option("How long it is good, such as 30m or 2d.  [default: (1h)]", "--valid", metavar="TIME")
     ] = None,
     max_uses: Annotated[
         int | None, typer.Option("--uses", help="So many machines may join.  [default: (1)]", show_default=False)
@@ -53,7 +53,7 @@ def make_token(
 
 
 def list_tokens(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the tokens with which machines can join, newest first; never their text."""
+    """List the tokens that let machines join; never their text."""
     with open_client(context) as client:
         found = client.machines.tokens()
     nothing = "There are no join tokens; `pliant machines token` makes one."
@@ -65,7 +65,7 @@ def revoke_token(
     token_id: Annotated[str, typer.Argument(metavar="TOKEN", help="Its id, as listed.", show_default=False)],
     as_json: JsonOption = False,
 ) -> None:
-    """Make a join token worthless at once; machines that have joined with it stay."""
+    """Make a join token worthless; who has joined with it stays."""
     with open_client(context) as client:
         client.machines.revoke_token(token_id)
     print_outcome({"id": token_id, "revoked": True}, f"{token_id} lets nobody join any more.", as_json=as_json)

@@ -5,10 +5,11 @@ from typing import Annotated, Final
 
 import typer
 
-from pliant.api.machines import MachineFactsView, MachinePage, MachineSlot, MachineView
+from pliant.api.machines import LabelsRequest, MachineFactsView, MachinePage, MachineSlot, MachineView
 from pliant.cli import formatting
 from pliant.cli.admin.join_tokens import list_tokens, make_token, revoke_token
 from pliant.cli.options import JsonOption, name_argument, option
+from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, show_list, table
 from pliant.cli.session import open_client
 from pliant.core.errors import InvalidInput, Problem
@@ -163,7 +164,8 @@ def label(
         raise InvalidInput.at("NAME=VALUE", "no label is given, such as rack=7; --clear takes all of them away")
     with open_client(context) as client:
         before = {} if clear else client.machines.get(name).given_labels
-        _print(client.machines.label(name, {**before, **given}), as_json=as_json)
+        request = validate(LabelsRequest, {"labels": {**before, **given}})
+        _print(client.machines.label(name, request.labels), as_json=as_json)
 
 
 def _labels(texts: list[str]) -> dict[str, str]:
