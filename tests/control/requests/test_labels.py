@@ -11,7 +11,7 @@ from pliant.core.event import EventKind
 from pliant.core.job import NodeId
 from pliant.core.machine import MAX_LABELS, MachineLabels
 from pliant.core.plan import NodeView
-from pliant.core.queue import Hosts
+from pliant.core.queue import Hosts, Queue, ResourceGroup
 
 
 class Labelled(TwoMachines):
@@ -64,6 +64,31 @@ def test_a_group_has_the_machines_that_carry_its_labels_now(two: Labelled) -> No
     ]
     labels.set("a", {"rack": ""}, "ada")
     assert [node.id for node in ledger.nodes() if rack.include(node)] == ["b"]
+
+
+def test_jobs_of_a_group_go_where_its_labels_go(two: Labelled) -> None:
+    queues, labels = two.control.queues, two.control.inquiries.machines.labels
+    queues.add_group(ResourceGroup(name="rack7", hosts=Hosts(labels={"rack": "7"})), "ada")
+    queues.add_queue(Queue(name="seventh", resource_group="rack7"), "ada")
+    labels.set("a", {"rack": ""}, "ada")
+    job_id = two.submit(max_tasks=8, queue="seventh")
+    assert two.places(job_id) == {}
+    labels.set("b", {"rack": "7"}, "ada")
+    two.settle(2.0)
+    two.train(job_id)
+    two.settle(2.0)
+    assert two.places(job_id) == {"b": 4}
+    labels.set("a", {}, "ada")
+    two.settle(2.0)
+    two.train(job_id)
+    two.settle(2.0)
+    assert two.places(job_id) == {"a": 4, "b": 4}
+    labels.set("b", {}, "ada")
+    two.settle(2.0)
+    two.train(job_id)
+    two.settle(2.0)
+    assert two.places(job_id) == {"a": 4}
+    assert two.said(EventKind.TASK_LOST) == []
 
 
 def test_labels_survive_the_server(two: Labelled) -> None:

@@ -21,6 +21,7 @@ from pliant.core.joining import (
     hash_of_secret,
     join_token_text,
     machine_name_fault,
+    problems_of_machine,
     used_once_more,
 )
 from pliant.core.registry import Kept, Registry, iterate_nouns
@@ -150,10 +151,10 @@ class Joining:
         """Remember a machine, or what its agent said last; written only if something of it is new.
 
         Raises:
-            InvalidInput: no machine may have this name.
+            InvalidInput: with everything of it that nobody can remember.
         """
-        if fault := machine_name_fault(machine.name):
-            raise InvalidInput.at("name", fault)
+        if problems := problems_of_machine(machine):
+            raise InvalidInput(*problems)
         known = self.get(machine.name)
         if known == machine:
             return
