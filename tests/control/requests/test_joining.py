@@ -123,7 +123,7 @@ def test_a_revoked_token_lets_nobody_in(joining: Joining) -> None:
     joining.revoke_token(made.token.name)
     with pytest.raises(Unauthorized, match="has been revoked"):
         admit(joining, made)
-    for wrong in (made.token.name, "", "x" * 9999):
+    for wrong in (made.token.name, "", "x" * 9999, "\ud800"):
         with pytest.raises(NotFound, match="there is no join token"):
             joining.revoke_token(wrong)
 
@@ -217,6 +217,16 @@ def test_what_an_agent_makes_up_is_not_remembered(joining: Joining, changes: dic
         next(iter(changes)).replace("missing_", "")
     ]
     assert joining.all() == ()
+
+
+def test_who_was_removed_or_replaced_is_not_let_in(joining: Joining) -> None:
+    joining.note(MACHINE)
+    assert joining.require("gpu1", MACHINE.fingerprint) == MACHINE
+    with pytest.raises(Unauthorized, match="another machine has joined this pool as 'gpu1' since"):
+        joining.require("gpu1", "cd" * 32)
+    joining.remove("gpu1")
+    with pytest.raises(Unauthorized, match="'gpu1' was removed from this pool"):
+        joining.require("gpu1", MACHINE.fingerprint)
 
 
 def test_no_machine_is_remembered_by_the_servers_own_name(joining: Joining) -> None:

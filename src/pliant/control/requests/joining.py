@@ -103,10 +103,13 @@ class Joining:
         Raises:
             NotFound: there is none of this id.
         """
+        unknown = NotFound(f"there is no join token {token_id!r:.80}; list them to see which there are")
+        if not _is_id(token_id):
+            raise unknown
         try:
             self._registry.remove(JoinToken, token_id)
         except NotFound:
-            raise NotFound(f"there is no join token {token_id!r:.80}; list them to see which there are") from None
+            raise unknown from None
 
     def admit(self, token_id: str, secret: str, machine: str) -> JoinToken:
         """Let a machine join with a token, and take a use of it; return the token as it is then.
@@ -170,6 +173,25 @@ class Joining:
         """Return a machine that has joined; None: none of this name has."""
         kept = self._registry.get(JoinedMachine, name)
         return None if kept is None else kept.noun
+
+    def require(self, name: str, fingerprint: str) -> JoinedMachine:
+        """Return the machine that shows a certificate of this name, for the key with this fingerprint.
+
+        Raises:
+            Unauthorized: it was removed, or another machine has joined by its name since.
+        """
+        machine = self.get(name)
+        if machine is None:
+            raise Unauthorized(
+                f"{name!r:.80} was removed from this pool; to come back it has to join again, with a token that "
+                f"`pliant machines token` makes"
+            )
+        if machine.fingerprint != fingerprint:
+            raise Unauthorized(
+                f"another machine has joined this pool as {name!r:.80} since; give one of the two another name, and "
+                f"let it join with a token that `pliant machines token` makes"
+            )
+        return machine
 
     def all(self) -> tuple[JoinedMachine, ...]:
         """Return the machines that have joined, by name."""
