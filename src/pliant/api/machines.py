@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Ge, Le, Len
+from annotated_types import Ge, Le, Len, MaxLen
 
 from pliant.api.jobs import SlotView
 from pliant.api.request import Request
 from pliant.api.view import view
 from pliant.core.input import Input
-from pliant.core.machine import Because, MachineFacts, MachineState
+from pliant.core.joining import DEFAULT_JOIN_TOKEN_S, MachineName, TokenSeconds, TokenUses
+from pliant.core.machine import MAX_LABELS, Because, LabelName, LabelValue, MachineFacts, MachineState
 
 SlotNumbers = Annotated[tuple[Annotated[int, Input(Ge(0), Le(4095))], ...], Input(Len(1, 4096))]
 
@@ -36,6 +37,57 @@ class IncludeRequest(Request):
 
     slots: SlotNumbers | None = None
     """The numbers of slots; null: all that is excluded of it."""
+
+
+class LabelsRequest(Request):
+    """The labels that people give a machine, all of them."""
+
+    labels: Annotated[dict[LabelName, LabelValue], Input(MaxLen(MAX_LABELS))]
+    """By name. An empty value takes away a label that the machine's agent declares; others are as declared."""
+
+
+class JoinTokenRequest(Request):
+    """What a token is for, with which machines join."""
+
+    machine: MachineName | None = None
+    """The only name with which one may join; null: any."""
+    valid_s: TokenSeconds = DEFAULT_JOIN_TOKEN_S
+    """So long it is good, seconds."""
+    max_uses: TokenUses = 1
+    """So many machines may join with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinTokenView:
+    """A token with which machines join, without its secret."""
+
+    id: str
+    owner: str
+    """Who made it."""
+    machine: str | None
+    """The only name with which one may join; null: any."""
+    created_at: float
+    expires_at: float
+    max_uses: int
+    num_uses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeJoinToken:
+    """A token that was just made."""
+
+    token: str
+    """Its text, which is shown in this answer only."""
+    command: str
+    """What to type on the machine that is to join; it asks for the token."""
+    info: JoinTokenView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinTokenPage:
+    """The tokens that have not expired, newest first."""
+
+    tokens: tuple[JoinTokenView, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +139,16 @@ class MachineView:
     name: str
     """Its node's id."""
     state: MachineState
-    """`draining` while tasks are still there, `drained` when none is; `excluded` as a whole."""
+    """`draining` while tasks are still there, `drained` when none is; `excluded` as a whole; `away`: it has joined, and
+    its agent is not linked now."""
     drained_by: str | None
     drained_at: float | None
     excluded: ExclusionView | None
     """That it is excluded as a whole."""
     labels: Mapping[str, str]
+    """Those that it carries: what its agent declares, and what people gave it."""
+    given_labels: Mapping[str, str]
+    """What people gave it; an empty value takes away a label that its agent declares."""
     num_gpus: int
     num_cpus: int
     walls: tuple[str, ...]

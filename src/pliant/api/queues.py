@@ -8,10 +8,9 @@ from annotated_types import Len, MaxLen
 from pydantic import model_validator
 
 from pliant.api.request import Patch, Request
-from pliant.core.input import Input, Pattern
+from pliant.core.machine import LabelValue
 from pliant.core.queue import GroupSettings, Hosts, Queue, QueueSettings, ResourceGroup
 
-Label = Annotated[str, Input(MaxLen(60), Pattern(r"^[A-Za-z0-9._/-]*$", "letters, digits, '.', '_', '/' and '-'"))]
 HostName = Annotated[str, Len(1, 200)]
 
 
@@ -20,7 +19,7 @@ class HostsRequest(Request):
 
     all: bool = False
     names: Annotated[tuple[HostName, ...], MaxLen(4096)] | None = None
-    labels: Annotated[dict[Label, Label], Len(1, 20)] | None = None
+    labels: Annotated[dict[LabelValue, LabelValue], Len(1, 20)] | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:

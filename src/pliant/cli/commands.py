@@ -51,6 +51,8 @@ class CommandPlace:
     help: str
     """The first sentence of its help page."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    hidden: bool = False
+    """It is another name of one that the help page has."""
 
 
 COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
@@ -105,7 +107,12 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
         ),
         "queues": CommandPlace("admin.queues:queues", "Queues: where jobs wait, and how they share."),
         "groups": CommandPlace("admin.queues:groups", "Resource groups: named sets of slots."),
-        "machines": CommandPlace("admin.machines:machines", "Machines: who sits where; drain one, exclude slots."),
+        "machines": CommandPlace(
+            "admin.machines:machines", "Machines: who sits where; let them join, drain, label them."
+        ),
+        "nodes": CommandPlace(
+            "admin.machines:machines", "Machines: who sits where; let them join, drain, label them.", hidden=True
+        ),
         "templates": CommandPlace("catalog.templates:app", "Code that models are made from."),
         "models": CommandPlace("catalog.models:app", "Templates with data, numbers and a training engine."),
     }
@@ -117,7 +124,7 @@ class Listed(TyperCommand):
     """A command, or a group of them, whose file is not imported yet."""
 
     def __init__(self, name: str, place: CommandPlace) -> None:
-        super().__init__(name, help=place.help, rich_markup_mode=None)
+        super().__init__(name, help=place.help, hidden=place.hidden, rich_markup_mode=None)
         self._place = place
 
     def load(self) -> Any:

@@ -20,8 +20,8 @@ from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge, Le
 
-from pliant.core.errors import InvalidInput
-from pliant.core.input import FINITE, Input
+from pliant.core.errors import InvalidInput, Problem
+from pliant.core.input import FINITE, NUMBER, Input, Pattern
 from pliant.core.job import NodeId
 from pliant.core.plan import NodeView
 
@@ -38,9 +38,16 @@ NUM_SECRET_BYTES: Final = 32
 JOIN_PREFIX: Final = "pliant-join-"
 _NUM_PIN_BYTES: Final = 32
 _MAX_TEXT: Final = 1000
+MAX_SLOTS: Final = 4096
+MAX_DECLARED_LABELS: Final = 100
+_LABEL: Final = re.compile(r"[A-Za-z0-9._/-]{1,60}=[A-Za-z0-9._/-]{0,60}")
+_MAX_LINES: Final = 100
+_MAX_LINE: Final = 500
+_MAX_NUMBER: Final = 1_000_000
 
+MachineName = Annotated[str, Input(Pattern(MACHINE_NAME, MACHINE_NAME_WORDS))]
 TokenUses = Annotated[int, Input(Ge(1), Le(MAX_TOKEN_USES))]
-TokenSeconds = Annotated[float, Input(Ge(1.0), Le(MAX_JOIN_TOKEN_S), FINITE)]
+TokenSeconds = Annotated[float, Input(Ge(1.0), Le(MAX_JOIN_TOKEN_S), FINITE, NUMBER)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +121,43 @@ def machine_name_fault(name: str) -> str:
     return ""
 
 
+def problems_of_machine(machine: JoinedMachine) -> tuple[Problem, ...]:
+    """Return what nobody can remember of a machine: what its agent says is a stranger's word."""
+    found = {
+        "name": machine_name_fault(machine.name),
+        "slots": _slots_fault(machine.slots),
+        "labels": _labels_fault(machine.labels),
+        "walls": _lines_fault((*machine.walls, *machine.missing_walls)),
+        "host": _lines_fault((machine.host,)),
+        "num_gpus": _number_fault(machine.num_gpus),
+        "num_cpus": _number_fault(machine.num_cpus),
+    }
+    return tuple(Problem(field=field, message=message) for field, message in found.items() if message)
+
+
+def _slots_fault(slots: tuple[int, ...]) -> str:
+    if len(slots) > MAX_SLOTS or any(not 0 <= slot < MAX_SLOTS for slot in slots) or len(set(slots)) < len(slots):
+        return f"{len(slots)} slots are named; they are different numbers from 0 to {MAX_SLOTS - 1}"
+    return ""
+
+
+def _labels_fault(labels: Mapping[str, str]) -> str:
+    if len(labels) > MAX_DECLARED_LABELS:
+        return f"{len(labels)} labels are declared; {MAX_DECLARED_LABELS} are the most"
+    wrong = next((label for label in labels.items() if _LABEL.fullmatch("=".join(label)) is None), None)
+    return "" if wrong is None else f"{wrong!r:.80} is no label: letters, digits, '.', '_', '/' and '-', 60 at most"
+
+
+def _lines_fault(lines: tuple[str, ...]) -> str:
+    if len(lines) > _MAX_LINES or any(len(line) > _MAX_LINE or not line.isprintable() for line in lines):
+        return f"it is too long, or holds what nobody can read; {_MAX_LINES} lines of {_MAX_LINE} characters at most"
+    return ""
+
+
+def _number_fault(number: int) -> str:
+    return "" if 0 <= number < _MAX_NUMBER else f"{number!r:.40} is no number of devices"
+
+
 def used_once_more(token: JoinToken) -> JoinToken:
     """Return a token after one more machine has joined with it."""
     return replace(token, num_uses=token.num_uses + 1)
@@ -129,6 +173,11 @@ def join_token_text(token_id: str, secret: str, pin: str) -> str:
     return f"{JOIN_PREFIX}{token_id}.{secret}.{pin}"
 
 
+def join_command(address: str) -> str:
+    """Return what to type on a machine that is to join; the token is asked for, since others can read arguments."""
+    return f"pliant agent --join {address}"
+
+
 _FORM: Final = re.compile(
     rf"{JOIN_PREFIX}([0-9a-f]{{{2 * NUM_ID_BYTES}}})\.([0-9a-f]{{{2 * NUM_SECRET_BYTES}}})"
     rf"\.([0-9a-f]{{{2 * _NUM_PIN_BYTES}}})"
@@ -136,12 +185,12 @@ _FORM: Final = re.compile(
 
 
 def parse_join_token(text: str) -> tuple[str, str, str]:
-    """Return id, secret and pin of a token; blanks and line breaks around it do not matter.
+    """Return id, secret and pin of a token; blanks and line breaks in it do not matter: narrow terminals make some.
 
     Raises:
         InvalidInput: it is none. The message holds nothing of what was given, which may be a secret all the same.
     """
-    found = _FORM.fullmatch(text.strip()) if len(text) <= _MAX_TEXT else None
+    found = _FORM.fullmatch("".join(text.split())) if len(text) <= _MAX_TEXT else None
     if found is None:
         begins = "does" if text.lstrip().startswith(JOIN_PREFIX) else "does not"
         raise InvalidInput.at(

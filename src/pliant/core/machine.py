@@ -4,16 +4,21 @@ Two ways to take slots out of use, both kept until they are undone. A machine is
 its slots still count. A slot, or a whole machine, is *excluded* because it is not to be trusted; it does not count.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
-from annotated_types import Len
+from annotated_types import Len, MaxLen
 
-from pliant.core.input import ONE_LINE, Input
+from pliant.core.input import ONE_LINE, Input, Pattern
 
-MachineState = Literal["in use", "draining", "drained", "excluded"]
+MachineState = Literal["in use", "draining", "drained", "excluded", "away"]
 MAX_BECAUSE: Final = 200
+MAX_LABELS: Final = 20
+"""That people give one machine."""
+_LABEL: Final = Pattern(r"^[A-Za-z0-9._/-]*$", "letters, digits, '.', '_', '/' and '-'")
+LabelName = Annotated[str, Input(Len(1, 60), _LABEL)]
+LabelValue = Annotated[str, Input(MaxLen(60), _LABEL)]
 Because = Annotated[str, Input(Len(1, MAX_BECAUSE), ONE_LINE)]
 _NUM_NAMED: Final = 3
 """So many reasons, or machines, are named in a sentence."""
@@ -48,6 +53,28 @@ class SlotExclusion:
     slot: int | None
     """None: the whole machine, with whatever slots it may come to have."""
     because: Because
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineLabels:
+    """The labels that people gave a machine. They are kept until they are taken away, and survive the server.
+
+    They lie over those that its agent declares. Example: the agent declares `gpu=h100, rack=7`, people say `rack=8,
+    gpu=` (nothing): the machine carries `rack=8`.
+    """
+
+    KIND: ClassVar[str] = "machine-labels"
+
+    name: str
+    """Of the machine: its node's id."""
+    owner: str
+    """Who changed them last."""
+    labels: Mapping[str, str]
+    """By name; an empty value takes away what the agent declares."""
+
+    def over(self, declared: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the labels that the machine carries."""
+        return {name: value for name, value in {**declared, **self.labels}.items() if self.labels.get(name) != ""}
 
 
 def exclusion_name(machine: str, slot: int | None) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes, PrivateKeyTypes
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import NameOID
@@ -85,12 +85,12 @@ def belong_together(certificate: x509.Certificate, key: PrivateKeyTypes) -> bool
     return public_bytes(certificate.public_key()) == public_bytes(key.public_key())
 
 
-def key_digest(public: CertificatePublicKeyTypes) -> str:
+def key_digest(public: PublicKeyTypes) -> str:
     """Return the SHA-256 of a public key, in hex digits."""
     return hashlib.sha256(public_bytes(public)).hexdigest()
 
 
-def public_bytes(public: CertificatePublicKeyTypes) -> bytes:
+def public_bytes(public: PublicKeyTypes) -> bytes:
     """Return a public key in DER form."""
     return public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 

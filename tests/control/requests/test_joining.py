@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.databases import new_sqlite
@@ -122,7 +123,7 @@ def test_a_revoked_token_lets_nobody_in(joining: Joining) -> None:
     joining.revoke_token(made.token.name)
     with pytest.raises(Unauthorized, match="has been revoked"):
         admit(joining, made)
-    for wrong in (made.token.name, "", "x" * 9999):
+    for wrong in (made.token.name, "", "x" * 9999, "\ud800"):
         with pytest.raises(NotFound, match="there is no join token"):
             joining.revoke_token(wrong)
 
@@ -188,6 +189,44 @@ def test_a_machine_is_remembered_until_it_is_removed(joining: Joining, registry:
     assert joining.get("gpu1") is None
     with pytest.raises(NotFound, match="no machine 'gpu1' has joined"):
         joining.remove("gpu1")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"slots": (0, 0)},
+        {"slots": (-1,)},
+        {"slots": (4096,)},
+        {"slots": tuple(range(5000))},
+        {"labels": {"a b": "x"}},
+        {"labels": {"": "x"}},
+        {"labels": {"a": "x\n"}},
+        {"labels": {f"a{number}": "" for number in range(101)}},
+        {"walls": ("x" * 501,)},
+        {"missing_walls": ("a\x1b[2J",)},
+        {"walls": ("x",) * 101},
+        {"host": "10.0.0.7\n"},
+        {"num_gpus": -1},
+        {"num_cpus": 2**70},
+    ],
+)
+def test_what_an_agent_makes_up_is_not_remembered(joining: Joining, changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as told:
+        joining.note(replace(MACHINE, **changes))
+    assert [problem.field.replace("missing_", "") for problem in told.value.problems] == [
+        next(iter(changes)).replace("missing_", "")
+    ]
+    assert joining.all() == ()
+
+
+def test_who_was_removed_or_replaced_is_not_let_in(joining: Joining) -> None:
+    joining.note(MACHINE)
+    assert joining.require("gpu1", MACHINE.fingerprint) == MACHINE
+    with pytest.raises(Unauthorized, match="another machine has joined this pool as 'gpu1' since"):
+        joining.require("gpu1", "cd" * 32)
+    joining.remove("gpu1")
+    with pytest.raises(Unauthorized, match="'gpu1' was removed from this pool"):
+        joining.require("gpu1", MACHINE.fingerprint)
 
 
 def test_no_machine_is_remembered_by_the_servers_own_name(joining: Joining) -> None:

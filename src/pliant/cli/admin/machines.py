@@ -1,21 +1,22 @@
-"""The commands `machines …`: what each is and does, who sits where; drain and return it, exclude and include slots."""
+"""The commands `machines …`: what each is and does, who sits where; drain, exclude, label and remove it."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final
 
 import typer
 
-from pliant.api.machines import MachineFactsView, MachinePage, MachineSlot, MachineView
+from pliant.api.machines import LabelsRequest, MachineFactsView, MachinePage, MachineSlot, MachineView
 from pliant.cli import formatting
+from pliant.cli.admin.join_tokens import list_tokens, make_token, revoke_token
 from pliant.cli.options import JsonOption, name_argument, option
-from pliant.cli.screen import TableColumn, print_json, say, show, show_list, table
+from pliant.cli.problems import validate
+from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, show_list, table
 from pliant.cli.session import open_client
-from pliant.core.errors import InvalidInput
+from pliant.core.errors import InvalidInput, Problem
 from pliant.core.machine import DeviceFacts
 
 machines = typer.Typer(
     name="machines",
-    help="Machines: who sits where; drain one, exclude slots.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
@@ -51,9 +52,23 @@ _SLOT_COLUMNS: Final = (
 
 @machines.callback()
 def list_machines(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the machines: what they are and do, how many slots are taken, and the jobs there that you see."""
-    if context.invoked_subcommand is not None:
-        return
+    """Machines: who sits where; let them join, drain, label them.
+
+    \b
+    pliant machines                         what they are and do, and the jobs there
+    pliant machines token                   let another machine join: what to type there
+    pliant machines drain gpu3              empty one for maintenance
+    pliant machines label gpu3 rack=7       groups choose machines by labels
+
+    Alone it lists them. `pliant nodes` is the same.
+    """
+    if context.invoked_subcommand is None:
+        list_all(context, as_json)
+
+
+@machines.command("list")
+def list_all(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the machines, and the jobs there that you see."""
     with open_client(context) as client:
         found = client.machines.list()
     show_list(MachinePage(machines=found), _COLUMNS, map(_row, found), as_json=as_json)
@@ -89,6 +104,7 @@ def drain(context: typer.Context, name: MachineArgument, as_json: JsonOption = F
         _print(client.machines.drain(name), as_json=as_json)
 
 
+@machines.command("undrain", hidden=True)
 @machines.command("return")
 def put_back(context: typer.Context, name: MachineArgument, as_json: JsonOption = False) -> None:
     """Let tasks be started on a machine again."""
@@ -119,6 +135,69 @@ def include(
     """Let tasks be started again on slots, or on all of a machine."""
     with open_client(context) as client:
         _print(client.machines.include(name, _numbers(slots)), as_json=as_json)
+
+
+@machines.command("label")
+def label(
+    context: typer.Context,
+    name: MachineArgument,
+    labels: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME=VALUE", help="NAME= takes a label away.", show_default=False),
+    ] = None,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Take away all labels that people gave it, before these.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a machine labels, by which groups choose, or take some away.
+
+    \b
+    pliant machines label gpu3 rack=7 zone=b
+    pliant machines label gpu3 zone=
+    pliant machines label gpu3 --clear        it carries what its agent declares, again
+
+    They lie over those that its agent declares, and are kept until they are taken away.
+    """
+    given = _labels(labels or [])
+    if not given and not clear:
+        raise InvalidInput.at("NAME=VALUE", "no label is given, such as rack=7; --clear takes all of them away")
+    with open_client(context) as client:
+        before = {} if clear else client.machines.get(name).given_labels
+        request = validate(LabelsRequest, {"labels": {**before, **given}})
+        _print(client.machines.label(name, request.labels), as_json=as_json)
+
+
+def _labels(texts: list[str]) -> dict[str, str]:
+    """Return labels by name.
+
+    Raises:
+        InvalidInput: with everything that is wrong.
+    """
+    problems = [
+        Problem(field="NAME=VALUE", message=f"{text!r:.60} is no label; give it as NAME=VALUE, such as rack=7")
+        for text in texts
+        if not text.partition("=")[0] or "=" not in text
+    ]
+    if problems:
+        raise InvalidInput(*problems)
+    return dict(text.split("=", 1) for text in texts)
+
+
+@machines.command("remove")
+def remove(context: typer.Context, name: MachineArgument, as_json: JsonOption = False) -> None:
+    """Forget a machine that has joined; it must be away or drained.
+
+    What is out of use of it, and its labels, are forgotten, too. To come back it joins again, with a new token.
+    """
+    with open_client(context) as client:
+        client.machines.remove(name)
+    print_outcome({"name": name, "removed": True}, f"{name} is in the pool no more.", as_json=as_json)
+
+
+machines.command("token")(make_token)
+machines.command("tokens")(list_tokens)
+machines.command("revoke")(revoke_token)
 
 
 def _numbers(text: str | None) -> tuple[int, ...] | None:

@@ -17,6 +17,7 @@ written has changed nothing. Callers hold the lock.
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from pliant.control.jobs.capacity import CapacityRecord
@@ -31,7 +32,7 @@ from pliant.control.settings import ControlSettings
 from pliant.core.errors import InternalError
 from pliant.core.job import JobId, Metric
 from pliant.core.plan import NodeView
-from pliant.core.ports import Clock, Cluster, Links, Store, TaskExit
+from pliant.core.ports import Clock, Cluster, Links, Observation, Store, TaskExit
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,9 @@ class Ledger:
         """Something changed that the scheduler sees."""
         self.draining = False
         """The server goes down: no job is taken, and no task started, any more."""
-        self.nodes: Callable[[], tuple[NodeView, ...]] = lambda: cluster.observe().nodes
+        self.labelled: Callable[[tuple[NodeView, ...]], tuple[NodeView, ...]] = lambda nodes: nodes
+        """Returns hosts with the labels that they carry; who knows what people gave them lays that over."""
+        self.nodes: Callable[[], tuple[NodeView, ...]] = lambda: self.observe().nodes
         """Returns the hosts, as decisions see them; who knows what is out of use leaves that out."""
         self._store = store
         self._cluster = cluster
@@ -70,6 +73,11 @@ class Ledger:
         self._jobs: dict[JobId, LiveJob] = {}
         self._listeners: tuple[Callable[[], None], ...] = ()
         self._metric_listeners: tuple[Callable[[Sequence[Metric]], None], ...] = ()
+
+    def observe(self) -> Observation:
+        """Return hosts and processes as they are now. Decisions and pages ask here, so that all see the same labels."""
+        observed = self._cluster.observe()
+        return replace(observed, nodes=self.labelled(observed.nodes))
 
     def jobs(self) -> Mapping[JobId, LiveJob]:
         """Return the jobs that have not ended or still hold slots."""

@@ -111,7 +111,7 @@ class Measures:
         with self._ledger.lock:
             lives = tuple(self._ledger.jobs().values())
             counts = self._ledger.counts
-            nodes, taken = self._cluster.observe().nodes, _held_slots(lives)
+            nodes, taken = self._ledger.observe().nodes, _held_slots(lives)
             held = Counter(node_id for node_id, _ in taken)
             excluded = Counter(node_id for node_id, _ in self._out_of_use.excluded(nodes) - taken)
             by_queue: dict[str, list[LiveJob]] = defaultdict(list)

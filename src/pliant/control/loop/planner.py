@@ -8,7 +8,6 @@ from pliant.control.requests.out_of_use import OutOfUse
 from pliant.control.requests.queues import Queues
 from pliant.control.requests.standing import JobStanding
 from pliant.core.plan import NodeView, Policy
-from pliant.core.ports import Cluster
 from pliant.policy.schedule.plan import plan
 
 
@@ -18,7 +17,6 @@ class Planner:
     def __init__(
         self,
         ledger: Ledger,
-        cluster: Cluster,
         policy: Policy,
         preparations: PreparationCheck,
         queues: Queues,
@@ -28,7 +26,6 @@ class Planner:
         self.wake_at: float | None = None
         """When the decision may change though nothing happens."""
         self._ledger = ledger
-        self._cluster = cluster
         self._kinds = ledger.kinds
         self._policy = policy
         self._preparations = preparations
@@ -40,7 +37,7 @@ class Planner:
     def plan(self, now: float) -> None:
         """Decide anew if there is reason to."""
         self._preparations.check()
-        observed = self._cluster.observe()
+        observed = self._ledger.observe()
         observe(draft := self._ledger.draft(), self._kinds, observed)
         if draft.touched:
             self._ledger.commit(draft)

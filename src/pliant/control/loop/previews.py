@@ -39,7 +39,6 @@ from pliant.core.errors import InvalidInput, NotFound, Problem, UserError
 from pliant.core.job import JobId, JobSpec
 from pliant.core.notice import NoticeSettings
 from pliant.core.plan import Plan, Policy, Snapshot
-from pliant.core.ports import Cluster
 from pliant.core.queue import Queue
 from pliant.policy.schedule.plan import plan
 from pliant.policy.schedule.waiting import places
@@ -71,7 +70,6 @@ class Previews:
     def __init__(
         self,
         ledger: Ledger,
-        cluster: Cluster,
         requests: JobRequests,
         queues: Queues,
         acceptance: Acceptance,
@@ -79,7 +77,6 @@ class Previews:
         out_of_use: OutOfUse,
     ) -> None:
         self._ledger = ledger
-        self._cluster = cluster
         self._requests = requests
         self._queues = queues
         self._acceptance = acceptance
@@ -162,7 +159,7 @@ class Previews:
             return replace(self._seen(self._ledger.draft()), refused=str(error), problems=problems)
 
     def _seen(self, draft: Draft, instead: Queue | None = None) -> _Look:
-        observed = self._cluster.observe()
+        observed = self._ledger.observe()
         lives = draft.jobs()
         held = held_back(lives)
         views = partial(self._queues.views, instead=instead)

@@ -96,11 +96,11 @@ class Control:
         self._ledger = Ledger(
             store=store, cluster=cluster, links=links, clock=clock, settings=settings, kinds=kinds, inbox=self._inbox
         )
-        out_of_use = self._out_of_use = out_of_use_of(store, cluster, clock, self._ledger)
+        out_of_use = self._out_of_use = out_of_use_of(store, clock, self._ledger)
         self.queues = queues_of(store, cluster, clock, settings, self._ledger, inputs.user_of, out_of_use)
         self.queries = Queries(
             store=store,
-            cluster=cluster,
+            observe=self._ledger.observe,
             clock=clock,
             settings=settings,
             jobs=self.jobs,
@@ -122,8 +122,8 @@ class Control:
         self.standing = JobStanding(store=store, find=self._ledger.get, policy=settings.policy)
         policy = settings.policy
         preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
-        self._planner = Planner(self._ledger, cluster, policy, preparations, self.queues, self.standing, out_of_use)
-        self.previews = Previews(self._ledger, cluster, self.requests, self.queues, acceptance, policy, out_of_use)
+        self._planner = Planner(self._ledger, policy, preparations, self.queues, self.standing, out_of_use)
+        self.previews = Previews(self._ledger, self.requests, self.queues, acceptance, policy, out_of_use)
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, queues=self.queues, out_of_use=out_of_use, tick_age_s=self.tick_age_s
         )
@@ -195,11 +195,12 @@ class Control:
         with self._ledger.lock:
             self.queues.load()
             self._out_of_use.load()
+            self.inquiries.machines.labels.load()
             changes.clean(self.settings.home / "jobs")
             self._cluster.watch(self._inbox.put, self._inbox.put)
             loaded = load(self._store, self._kinds, now=self._clock.now(), timeouts=self.settings.timeouts)
             self._ledger.load(loaded)
-            missing = reconcile(draft := self._ledger.draft(), self._kinds, self._cluster.observe())
+            missing = reconcile(draft := self._ledger.draft(), self._kinds, self._ledger.observe())
             self._deferred.expect(missing, self._clock.now() + self.settings.timeouts.messages_s)
             self._ledger.commit(draft)
             self._ledger.capacity.note(self._clock.now(), self._out_of_use.usable_now())

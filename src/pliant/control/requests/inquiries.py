@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.requests.histograms import HistogramQueries
 from pliant.control.requests.job_files import JobFileQueries
+from pliant.control.requests.labels import labels_of
 from pliant.control.requests.machines import Machines
 from pliant.control.requests.out_of_use import OutOfUse
 from pliant.control.requests.queries import Queries
@@ -33,9 +34,12 @@ def inquiries_of(
     out_of_use: OutOfUse,
 ) -> Inquiries:
     """Return those of a control room; nothing is loaded yet."""
+    labels = labels_of(store, clock, ledger, out_of_use)
     return Inquiries(
         files=JobFileQueries(store, settings),
         histograms=HistogramQueries(store),
         usage=UsageQueries(store, clock),
-        machines=Machines(out_of_use=out_of_use, ledger=ledger, queries=queries, cluster=cluster, now=clock.now),
+        machines=Machines(
+            out_of_use=out_of_use, labels=labels, ledger=ledger, queries=queries, cluster=cluster, now=clock.now
+        ),
     )

@@ -21,6 +21,7 @@ from pliant.core.joining import (
     hash_of_secret,
     join_token_text,
     machine_name_fault,
+    problems_of_machine,
     used_once_more,
 )
 from pliant.core.registry import Kept, Registry, iterate_nouns
@@ -102,10 +103,13 @@ class Joining:
         Raises:
             NotFound: there is none of this id.
         """
+        unknown = NotFound(f"there is no join token {token_id!r:.80}; list them to see which there are")
+        if not _is_id(token_id):
+            raise unknown
         try:
             self._registry.remove(JoinToken, token_id)
         except NotFound:
-            raise NotFound(f"there is no join token {token_id!r:.80}; list them to see which there are") from None
+            raise unknown from None
 
     def admit(self, token_id: str, secret: str, machine: str) -> JoinToken:
         """Let a machine join with a token, and take a use of it; return the token as it is then.
@@ -150,10 +154,10 @@ class Joining:
         """Remember a machine, or what its agent said last; written only if something of it is new.
 
         Raises:
-            InvalidInput: no machine may have this name.
+            InvalidInput: with everything of it that nobody can remember.
         """
-        if fault := machine_name_fault(machine.name):
-            raise InvalidInput.at("name", fault)
+        if problems := problems_of_machine(machine):
+            raise InvalidInput(*problems)
         known = self.get(machine.name)
         if known == machine:
             return
@@ -169,6 +173,25 @@ class Joining:
         """Return a machine that has joined; None: none of this name has."""
         kept = self._registry.get(JoinedMachine, name)
         return None if kept is None else kept.noun
+
+    def require(self, name: str, fingerprint: str) -> JoinedMachine:
+        """Return the machine that shows a certificate of this name, for the key with this fingerprint.
+
+        Raises:
+            Unauthorized: it was removed, or another machine has joined by its name since.
+        """
+        machine = self.get(name)
+        if machine is None:
+            raise Unauthorized(
+                f"{name!r:.80} was removed from this pool; to come back it has to join again, with a token that "
+                f"`pliant machines token` makes"
+            )
+        if machine.fingerprint != fingerprint:
+            raise Unauthorized(
+                f"another machine has joined this pool as {name!r:.80} since; give one of the two another name, and "
+                f"let it join with a token that `pliant machines token` makes"
+            )
+        return machine
 
     def all(self) -> tuple[JoinedMachine, ...]:
         """Return the machines that have joined, by name."""
@@ -198,7 +221,10 @@ class JoiningRoom:
     is_here: Callable[[str], bool]
     """Tells whether a machine's agent is linked now."""
     forget: Callable[[str], None]
-    """Closes the link of a machine that was removed, and takes it out of the pool; of one without, nothing."""
+    """Closes the link of a machine that was removed, and takes it out of the pool; of one without, nothing.
+
+    Called under the lock of decisions, as what is asked of the cluster: it waits for nothing that needs that lock.
+    """
 
 
 def _problems(machine: str, valid_s: float, max_uses: int) -> Sequence[Problem]:

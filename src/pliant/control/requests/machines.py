@@ -1,17 +1,19 @@
 """The machines as people see them: what each is and does, who holds its slots, and what of it is out of use."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pliant.api.jobs import SlotView
 from pliant.api.machines import ExclusionView, MachineFactsView, MachinePage, MachineSlot, MachineView, SlotHolder
 from pliant.api.view import fill
 from pliant.control.jobs.ledger import Ledger
-from pliant.control.requests.out_of_use import OutOfUse
+from pliant.control.requests.joining import JoiningRoom
+from pliant.control.requests.labels import GivenLabels
+from pliant.control.requests.out_of_use import OutOfUse, note_machine_change
 from pliant.control.requests.queries import Queries
 from pliant.core.access import VisibleJobs
-from pliant.core.errors import NotFound
-from pliant.core.job import Job, JobId, TaskId
+from pliant.core.errors import Conflict, NotFound
+from pliant.core.job import Job, JobId, NodeId, TaskId
 from pliant.core.machine import MachineState, MeasuredMachine, SlotExclusion
 from pliant.core.plan import NodeView
 from pliant.core.ports import Cluster
@@ -26,12 +28,16 @@ class Machines:
         self,
         *,
         out_of_use: OutOfUse,
+        labels: GivenLabels,
         ledger: Ledger,
         queries: Queries,
         cluster: Cluster,
         now: Callable[[], float],
     ) -> None:
         self.out_of_use = out_of_use
+        self.labels = labels
+        self.joining: JoiningRoom | None = None
+        """How machines join; None: this server takes none. Set before the server answers anybody."""
         self._ledger = ledger
         self._queries = queries
         self._cluster = cluster
@@ -40,12 +46,12 @@ class Machines:
     def page(self, visible: VisibleJobs | None) -> MachinePage:
         """Return all machines, and who holds their slots as far as somebody sees that.
 
-        One that is out of use and not here has no slots.
+        One that is not here, and has joined or is out of use, has no slots.
         """
         pool = self._queries.cluster(visible)
         slots = self._with_holders(pool.slots)
         here = {node.id for node in pool.nodes}
-        away = [NodeView(id=node_id, slots=()) for node_id in self.out_of_use.machines() if node_id not in here]
+        away = self._nodes_of([name for name in self.out_of_use.machines() if name not in here])
         nodes = sorted((*pool.nodes, *away), key=lambda node: natural(node.id))
         measured = self._cluster.measured()
         return MachinePage(
@@ -95,6 +101,63 @@ class Machines:
         """
         return self._after(name, visible, lambda: self.out_of_use.include(name, slots, who))
 
+    def label(self, name: str, labels: Mapping[str, str], who: str, visible: VisibleJobs | None) -> MachineView:
+        """Give a machine labels, in place of those that people gave it; see `GivenLabels`. Return how it is then.
+
+        Raises:
+            NotFound, InvalidInput: see there.
+        """
+        return self._after(name, visible, lambda: self.labels.set(name, labels, who))
+
+    def require_joining(self) -> JoiningRoom:
+        """Return how machines join.
+
+        Raises:
+            Conflict: this server takes none.
+        """
+        if self.joining is None:
+            raise Conflict(
+                "no machine can join this server, since it was not started with --cluster; end it with `pliant down`, "
+                "and start it with `pliant up --cluster`"
+            )
+        return self.joining
+
+    def remove(self, name: str, who: str) -> None:
+        """Forget a machine that has joined, with what is out of use of it and its labels. To come back it has to join
+        again.
+
+        Raises:
+            NotFound: there is none of that name.
+            Conflict: it has not joined, or tasks can be started there.
+        """
+        room = self.require_joining()
+        with self._ledger.lock:
+            state = self.get(name, None).state
+            if room.joining.get(name) is None:
+                raise Conflict(f"{name} has not joined this pool, so it cannot be removed from it; drain or exclude it")
+            if state not in ("away", "drained"):
+                raise Conflict(
+                    f"{name} is {state}; drain it with `pliant machines drain {name}`, and remove it when it is drained"
+                )
+            room.joining.remove(name)
+            room.forget(name)
+            self.out_of_use.forget(name)
+            self.labels.forget(name)
+            message = f"{name} was removed by {who}: it is in the pool again when it has joined again"
+            note_machine_change(self._ledger, message, name, who)
+
+    def _nodes_of(self, away: Sequence[NodeId]) -> Sequence[NodeView]:
+        """Return machines that are not here, without slots; of those that have joined what they told last."""
+        room = self.joining
+        joined = {} if room is None or not away else {one.name: one.node for one in room.joining.all()}
+        nodes = (joined.get(name, NodeView(id=name, slots=())) for name in away)
+        return self.labels.laid_over(tuple(replace(node, slots=()) for node in nodes))
+
+    def _is_away(self, name: NodeId) -> bool:
+        """Tell whether a machine has joined, and is not linked now."""
+        room = self.joining
+        return room is not None and not room.is_here(name) and room.joining.get(name) is not None
+
     def _after(self, name: str, visible: VisibleJobs | None, change: Callable[[], None]) -> MachineView:
         """Change a machine and return it; one that is not here, and now in use, as the last of it that there is."""
         before = self.get(name, visible)
@@ -112,6 +175,8 @@ class Machines:
         state: MachineState = "in use" if whole is None else "excluded"
         if drain is not None:
             state = "draining" if num_taken else "drained"
+        if self._is_away(node.id):
+            state = "away"
         return MachineView(
             name=node.id,
             state=state,
@@ -119,6 +184,7 @@ class Machines:
             drained_at=None if drain is None else drain.at,
             excluded=whole,
             labels=node.labels,
+            given_labels=self.labels.of(node.id),
             num_gpus=node.num_gpus,
             num_cpus=node.num_cpus,
             walls=node.walls,

@@ -18,9 +18,10 @@ from pliant.control.jobs.ledger import Ledger
 from pliant.core.errors import Conflict, InvalidInput, NotFound
 from pliant.core.event import EventKind
 from pliant.core.job import NodeId
+from pliant.core.joining import JoinedMachine
 from pliant.core.machine import MachineDrain, SlotExclusion, exclusion_name, exclusion_words
 from pliant.core.plan import NodeView
-from pliant.core.ports import Clock, Cluster, Store
+from pliant.core.ports import Clock, Store
 from pliant.core.registry import Registry, iterate_nouns
 from pliant.policy.schedule.order import natural
 
@@ -65,9 +66,13 @@ class OutOfUse:
     # What is out of use
 
     def machines(self) -> tuple[NodeId, ...]:
-        """Return the machines that are here, and those of which something is out of use, in natural order."""
+        """Return the machines that are here, those of which something is out of use, and all that have joined.
+
+        In natural order.
+        """
         here = {node.id for node in self._nodes()}
-        return tuple(sorted(here | self.drains.keys() | self.exclusions.keys(), key=natural))
+        joined = {NodeId(kept.noun.name) for kept in iterate_nouns(self._registry, JoinedMachine)}
+        return tuple(sorted(here | joined | self.drains.keys() | self.exclusions.keys(), key=natural))
 
     def excluded(self, nodes: Iterable[NodeView]) -> frozenset[Slot]:
         """Return the slots of these hosts that are excluded."""
@@ -111,12 +116,14 @@ class OutOfUse:
             NotFound: there is none of that name.
         """
         with self._ledger.lock:
-            node_id = self._require(name)
+            node_id = self.require(name)
             if node_id not in self.drains:
                 drain = MachineDrain(name=name, owner=who, at=self._now())
                 self._registry.add(drain, at=drain.at)
                 self.drains = {**self.drains, node_id: drain}
-                self._note_change(f"{name} was drained by {who}: nothing is started there any more", name, who)
+                note_machine_change(
+                    self._ledger, f"{name} was drained by {who}: nothing is started there any more", name, who
+                )
 
     def put_back(self, name: str, who: str) -> None:
         """Let tasks be started on a machine again, also if it is not here now; what is excluded stays so.
@@ -125,10 +132,12 @@ class OutOfUse:
             NotFound: there is none of that name.
         """
         with self._ledger.lock:
-            if self._require(name) in self.drains:
+            if self.require(name) in self.drains:
                 self._registry.remove(MachineDrain, name)
                 self.drains = {node: drain for node, drain in self.drains.items() if node != name}
-                self._note_change(f"{name} was returned by {who}: tasks are started there again", name, who)
+                note_machine_change(
+                    self._ledger, f"{name} was returned by {who}: tasks are started there again", name, who
+                )
 
     def exclude(self, name: str, slots: Sequence[int] | None, because: str, who: str) -> None:
         """Let tasks leave slots of a machine, or all of it, and start none there, until they are included again.
@@ -146,7 +155,7 @@ class OutOfUse:
             InvalidInput: it has no such slot now.
         """
         with self._ledger.lock:
-            node_id = self._require(name)
+            node_id = self.require(name)
             wanted = (None,) if slots is None else self._require_slots(node_id, slots)
             known = {one.slot: one for one in self.exclusions.get(node_id, ())}
             now = self._now()
@@ -158,7 +167,7 @@ class OutOfUse:
                 (self._registry.replace if slot in known else self._registry.add)(noun, at=now)
             if changed:
                 self._load_exclusions()
-                self._note_change(f"{_what(name, changed)} excluded by {who}: {because}", name, who)
+                note_machine_change(self._ledger, f"{_what(name, changed)} excluded by {who}: {because}", name, who)
 
     def include(self, name: str, slots: Sequence[int] | None, who: str) -> None:
         """Let tasks be started again on slots of a machine, or on all of it; what is not excluded stays as it is.
@@ -168,7 +177,7 @@ class OutOfUse:
             Conflict: single slots are asked for, and the machine is excluded as a whole.
         """
         with self._ledger.lock:
-            exclusions = self.exclusions.get(self._require(name), ())
+            exclusions = self.exclusions.get(self.require(name), ())
             if slots is not None and any(one.slot is None for one in exclusions):
                 raise Conflict(f"{name} is excluded as a whole, not by slots; include all of it")
             gone = [one for one in exclusions if slots is None or one.slot in slots]
@@ -177,9 +186,26 @@ class OutOfUse:
             if gone:
                 self._load_exclusions()
                 what = _what(name, None if slots is None else [one.slot for one in gone])
-                self._note_change(f"{what} included again by {who}: tasks are started there again", name, who)
+                note_machine_change(
+                    self._ledger, f"{what} included again by {who}: tasks are started there again", name, who
+                )
 
-    def _require(self, name: str) -> NodeId:
+    def forget(self, name: str) -> None:
+        """Forget what is out of use of a machine that is removed. The caller holds the lock, and tells of it."""
+        node_id = NodeId(name)
+        if node_id in self.drains:
+            self._registry.remove(MachineDrain, name)
+            self.drains = {node: drain for node, drain in self.drains.items() if node != name}
+        for one in self.exclusions.get(node_id, ()):
+            self._registry.remove(SlotExclusion, one.name)
+        self._load_exclusions()
+
+    def require(self, name: str) -> NodeId:
+        """Return the id of a machine, which need not be here.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
         every = self.machines()
         if name not in every:
             raise NotFound(f"there is no machine {name!r:.80}; there are {', '.join(every[:_NUM_NAMED]) or 'none'}")
@@ -193,18 +219,20 @@ class OutOfUse:
             raise InvalidInput.at("slots", f"{node_id} has no slot {strange[0]}; {has}")
         return tuple(sorted(set(slots)))
 
-    def _note_change(self, message: str, name: str, who: str) -> None:
-        draft = self._ledger.draft()
-        draft.say(EventKind.MACHINE_CHANGED, message, data={"name": name, "who": who})
-        self._ledger.dirty = True
-        self._ledger.commit(draft)
 
-
-def out_of_use_of(store: Store, cluster: Cluster, clock: Clock, ledger: Ledger) -> OutOfUse:
+def out_of_use_of(store: Store, clock: Clock, ledger: Ledger) -> OutOfUse:
     """Return that of a control room; nothing is loaded yet. Decisions do not see slots that are out of use."""
-    out_of_use = OutOfUse(registry=store.registry, ledger=ledger, nodes=lambda: cluster.observe().nodes, now=clock.now)
+    out_of_use = OutOfUse(registry=store.registry, ledger=ledger, nodes=lambda: ledger.observe().nodes, now=clock.now)
     ledger.nodes = out_of_use.open_now
     return out_of_use
+
+
+def note_machine_change(ledger: Ledger, message: str, name: str, who: str) -> None:
+    """Say what somebody changed of a machine, and let it be decided anew. The caller holds the lock."""
+    draft = ledger.draft()
+    draft.say(EventKind.MACHINE_CHANGED, message, data={"name": name, "who": who})
+    ledger.dirty = True
+    ledger.commit(draft)
 
 
 def _without(nodes: Iterable[NodeView], gone: Collection[Slot]) -> tuple[NodeView, ...]:

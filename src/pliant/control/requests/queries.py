@@ -35,7 +35,7 @@ from pliant.core.job import Job, JobId, NodeId, Task, TaskId
 from pliant.core.job_filter import NEWEST_FIRST, JobFilter, JobOrder
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView, PolicyName
-from pliant.core.ports import Clock, Cluster, EventFilter, Store
+from pliant.core.ports import Clock, EventFilter, Observation, Store
 from pliant.core.slot import WHOLE_SLOT
 from pliant.core.slot_event import event_shown
 from pliant.files.untrusted.opening import refusal
@@ -56,7 +56,7 @@ class Queries:
         self,
         *,
         store: Store,
-        cluster: Cluster,
+        observe: Callable[[], Observation],
         clock: Clock,
         settings: ControlSettings,
         jobs: Callable[[], Mapping[JobId, LiveJob]],
@@ -64,7 +64,7 @@ class Queries:
         kinds: Kinds,
     ) -> None:
         self._store = store
-        self._cluster = cluster
+        self._observe = observe
         self._clock = clock
         self._settings = settings
         self._jobs = jobs
@@ -258,11 +258,11 @@ class Queries:
 
     def nodes(self) -> tuple[NodeView, ...]:
         """Return the hosts that there are now."""
-        return self._cluster.observe().nodes
+        return self._observe().nodes
 
     def cluster(self, visible: VisibleJobs | None = None) -> ClusterView:
         """Return the pool as it stands; which jobs and tasks hold the slots only of those that somebody sees."""
-        nodes = self._cluster.observe().nodes
+        nodes = self._observe().nodes
         held: dict[tuple[NodeId, int], list[_Held]] = defaultdict(list)
         for live in self._jobs().values():
             is_seen = visible is None or visible.covers(live.id, live.job.owner)

@@ -16,12 +16,14 @@ const TONES: Record<Machine["state"], StateTone> = {
   draining: "waiting",
   drained: "stopped",
   excluded: "failed",
+  away: "failed",
 };
 const SIGNS: Record<Machine["state"], string> = {
   "in use": "running",
   draining: "stopping",
   drained: "paused",
   excluded: "failed",
+  away: "failed",
 };
 
 /** A machine: what it is, how it is, who holds its slots, and what of it is out of use. */

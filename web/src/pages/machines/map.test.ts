@@ -11,6 +11,7 @@ test("a slot is held, held by others, excluded, free or closed", () => {
   expect([held, others, slot(2)].map((one) => seatOf(here, one))).toEqual(["held", "others", "free"]);
   const drained = machine({ state: "drained", drained_by: "bob" });
   expect(seatOf(drained, slot(2))).toBe("closed");
+  expect(seatOf(machine({ state: "away" }), slot(2))).toBe("closed");
   expect(seatOf(drained, held)).toBe("held");
   expect(seatOf(here, { ...slot(2), excluded: ECC })).toBe("excluded");
   expect(seatOf(drained, { ...slot(2), excluded: ECC })).toBe("excluded");

@@ -8,7 +8,7 @@ export type ColourBy = "job" | "queue";
 
 /**
  * `held`: by jobs that one sees. `others`: by those that one does not. `excluded`: by people, and free. `closed`: free,
- * on a machine that is drained.
+ * on a machine that is drained or away.
  */
 export type Seat = "held" | "others" | "free" | "closed" | "excluded";
 
@@ -16,7 +16,7 @@ export function seatOf(machine: Machine, slot: MachineSlot): Seat {
   if (slot.holders.length > 0) return "held";
   if (slot.taken) return "others";
   if (slot.excluded !== null) return "excluded";
-  return machine.drained_by === null ? "free" : "closed";
+  return machine.drained_by === null && machine.state !== "away" ? "free" : "closed";
 }
 
 /** How many slots of a machine count: all but those that are excluded, and free already. */

@@ -44,6 +44,7 @@ export function machine(some: Partial<Machine>): Machine {
     drained_at: null,
     excluded: null,
     labels: {},
+    given_labels: {},
     num_gpus: 8,
     num_cpus: 8,
     walls: [],

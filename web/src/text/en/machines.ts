@@ -7,10 +7,13 @@ export const machines = {
   colourBy: "Colour by",
   by: { job: "Job", queue: "Queue" } as Record<string, string>,
   legend: "Who holds slots",
-  states: { "in use": "In use", draining: "Draining", drained: "Drained", excluded: "Excluded" } as Record<
-    string,
-    string
-  >,
+  states: {
+    "in use": "In use",
+    draining: "Draining",
+    drained: "Drained",
+    excluded: "Excluded",
+    away: "Away",
+  } as Record<string, string>,
   free: "free",
   closed: "closed",
   excludedSlot: "excluded",
