@@ -20,7 +20,8 @@ a file system that all hosts share. Programs run there as root.
         assert server.wait() == -signal.SIGTERM
 
 `server.pid` is the process's number on this machine. Processes are not children of the test: a host's first process
-reaps them. Inside, each host counts its processes from 1. The boot id (`/proc/sys/kernel/random/boot_id`), the clocks, `/sys` and the cgroups are the machine's.
+reaps them. Inside, each host counts its processes from 1. The boot id (`/proc/sys/kernel/random/boot_id`), the clocks,
+`/sys` and the cgroups are those of the machine.
 A neighbour that was looked for in vain is looked for again after a second: for so long a network that was healed can
 still seem cut.
 

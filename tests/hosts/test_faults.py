@@ -136,18 +136,21 @@ def _num_waiting(channel: socket.socket) -> int:
 def test_a_delay_makes_every_round_trip_longer(network: Network, answering: Add) -> None:
     a, b, c = answering("a"), answering("b"), answering("c")
 
-    def least_s(one: Host, other: Host) -> float:
-        trips = [round_trip_s(one, address) for address in (other.address, other.address6) for _ in range(3)]
-        return min(trip for trip in trips if trip is not None)
-
     with network.delay(a, 0.05) as delay:
-        assert 0.05 <= least_s(a, b) < 0.075
-        assert 0.05 <= least_s(b, a) < 0.075
-        assert least_s(b, c) < 0.025
+        assert 0.05 <= least_s(a, b) < 0.1
+        assert 0.05 <= least_s(b, a) < 0.1
+        assert least_s(b, c) < 0.05
         with network.delay(a, 0.05), network.delay(b, 0.02):
-            assert 0.12 <= least_s(a, b) < 0.16
+            assert 0.12 <= least_s(a, b) < 0.18
         delay.heal()
-        assert least_s(a, b) < 0.025
+        assert least_s(a, b) < 0.05
+
+
+def least_s(sender: Host, receiver: Host) -> float:
+    """Return the shortest of some round trips: a busy machine makes them longer, never shorter."""
+    addresses = (receiver.address, receiver.address6)
+    trips = [round_trip_s(sender, address, patience_s=PATIENCE_S) for address in addresses for _ in range(3)]
+    return min(trip for trip in trips if trip is not None)
 
 
 @pytest.mark.parametrize("six", [False, True])
@@ -169,7 +172,7 @@ def test_a_delayed_host_can_be_cut_unplugged_killed_and_restarted(
     network: Network, answering: Add, tmp_path: Path
 ) -> None:
     a, b = answering("a"), answering("b")
-    with network.delay(b, 0.01) as delay:
+    with network.delay(b, 0.05) as delay:
         with network.cut(b):
             assert hears_nothing(a, b)
             with network.delay(b, 0.01):
@@ -184,9 +187,7 @@ def test_a_delayed_host_can_be_cut_unplugged_killed_and_restarted(
         network.heal()
         answer(b, tmp_path)
         require_reach(b, a)
-        trip = round_trip_s(b, a.address)
-        assert trip is not None
-        assert trip < 0.01
+        assert least_s(b, a) < 0.05
         b.kill()
         delay.heal()
     with network.delay(b, 0.01), network.cut(b), network.unplug(b):
