@@ -95,6 +95,8 @@ def test_a_cut_between_two_lets_each_reach_the_others(network: Network, answerin
         require_reach(b, c)
         with pytest.raises(TimeoutError), a.inside():  # silence, not "no route to host"
             socket.create_connection((b.address6, 7), timeout=SILENCE_S)
+        for address in (b.address, b.address6):  # they find each other, and are not heard
+            assert "lladdr 02:00:00:00:00:02" in a.run(["ip", "neighbour", "show", address]).stdout
 
     require_reach(a, b)
 

@@ -157,9 +157,11 @@ def test_the_others_notice_a_kill_but_not_a_silent_one(answering: Callable[[str]
 
 @pytest.mark.slow
 def test_a_frozen_host_computes_nothing_and_goes_on_when_it_is_thawed(
-    network: Network, answering: Callable[[str], Host]
+    network: Network, answering: Callable[[str], Host], mark: str, tmp_path: Path
 ) -> None:
-    a, b = answering("a"), answering("b")
+    a, b = network.add("a"), answering("b")
+    others = set(running_with(mark))
+    answer(a, tmp_path)
     stopped_before = a.popen(["sleep", "1000"])
     stopped_before.kill(signal.SIGSTOP)
     until(lambda: state_of(stopped_before.pid) == "T", "one is stopped")
@@ -167,6 +169,9 @@ def test_a_frozen_host_computes_nothing_and_goes_on_when_it_is_thawed(
 
     a.freeze()
 
+    states = {state_of(pid) for pid in set(running_with(mark)) - others}
+    assert "T" in states
+    assert states <= set("TDZX"), "D: in a call of the kernel, after which it stops; Z, X: ended"
     assert hears_nothing(b, a)
     with stream(b, a.address) as connection:  # its kernel accepts
         connection.sendall(b"later")
@@ -243,9 +248,10 @@ def test_nothing_stays_of_a_test_that_was_killed(mark: str) -> None:
         assert len(running_with(mark)) > 8
 
         process.kill()
-        until(lambda: running_with(mark) == [forked], "all have ended")
-
-        os.kill(forked, signal.SIGKILL)
+        try:
+            until(lambda: running_with(mark) == [forked], "all have ended")
+        finally:
+            os.kill(forked, signal.SIGKILL)
     until(lambda: running_with(mark) == [], "that one has ended, too")
 
 
