@@ -59,6 +59,7 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
     {
         "up": CommandPlace("admin.server:up", "Start the server on this machine."),
         "down": CommandPlace("admin.server:down", "Save all jobs and end the server."),
+        "agent": CommandPlace("admin.agent:agent", "Let this machine work for a server on another one."),
         "submit": CommandPlace("jobs.submit:submit", "Submit a training: pack code, send it, queue it."),
         "rerun": CommandPlace("jobs.rerun:rerun", "Submit a job again: code and settings, as it was submitted."),
         "tune": CommandPlace("searches.tune:tune", "Search for the best values of a script's parameters."),

@@ -7,6 +7,7 @@ this machine any more and its tasks have ended.
 
 import argparse
 import asyncio
+import getpass
 import json
 import logging
 import os
@@ -42,6 +43,7 @@ _log = logging.getLogger("pliant")
 AGENTS_FILE: Final = Path("address") / "agents.json"
 """In the state folder: where agents find the server, and by what they see that it is the same folder."""
 _SHARED_MEMORY: Final = Path("/dev/shm")
+_MAX_TOKEN_TEXT: Final = 4096
 _QUIET: Final = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
 
 
@@ -175,22 +177,29 @@ def _join(options: argparse.Namespace, identity: NodeIdentity, server: ServerHos
     """Get a certificate of the pool's, if this machine has none."""
     if identity.name:
         return
-    if server is None or options.token_file is None:
+    if server is None:
         raise InvalidInput.at(
-            "--join",
-            "this machine has not joined a pool; give --join with the server's address, and --token-file with "
-            "a token of `pliant machines token`",
+            "--join", "this machine has not joined a pool: give the server's address, HOST or HOST:PORT"
         )
-    try:
-        token_id, secret, pin = parse_join_token(options.token_file.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput.at("--token-file", f"{options.token_file} cannot be read: {error}") from error
+    token_id, secret, pin = parse_join_token(_read_token(options.token_file))
     name = options.name or socket.gethostname().partition(".")[0]
     if fault := machine_name_fault(name):
         raise InvalidInput.at("--name", fault)
     request = Join(token_id=token_id, secret=secret, name=name, request=identity.make_request(name))
     asyncio.run(join(server, identity, request, pin))
     _log.info("this machine has joined the pool as %s", name)
+
+
+def _read_token(path: Path | None) -> str:
+    """Return the text of the join token: of a file, of who sits at the terminal, or of what is piped in."""
+    try:
+        if path is not None:
+            return path.read_text()
+        if sys.stdin.isatty():
+            return getpass.getpass("Join token (of `pliant machines token`): ")
+        return sys.stdin.read(_MAX_TOKEN_TEXT)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput.at("--token-file", f"the join token cannot be read: {error}") from error
 
 
 def _check_folder(rules: NodeRules, name: str) -> None:

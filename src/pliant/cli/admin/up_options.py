@@ -11,6 +11,18 @@ _TABLE: Final[Table] = {
     "serve_port": ask("Where endpoints are asked; default: the next port; 0: any free one.", metavar="N", type=int),
     "serve_grpc_port": ask("The same over gRPC; default: the port after it; 0: any free one.", metavar="N", type=int),
     "serve_processes": ask("So many answer requests to endpoints side by side; default: 1.", metavar="N", type=int),
+    "cluster": ask(
+        "agents: other machines may join, with `pliant agent`; needs --tls and a --host that they reach.",
+        metavar="agents",
+        type=str,
+    ),
+    "agent_port": ask("Where their agents connect; default: 7314; 0: any free one.", metavar="N", type=int),
+    "interface": ask(
+        "Where their tasks reach this machine's: an interface, an address or a network.", metavar="NAME", type=str
+    ),
+    "orphan_s": ask(
+        "An agent that reaches no server ends its tasks after so many seconds; default: 60.", metavar="S", type=float
+    ),
     "root_path": ask(
         "A proxy shows the server below this path, such as /pliant; or PLIANT_ROOT_PATH.", metavar="PATH", type=str
     ),

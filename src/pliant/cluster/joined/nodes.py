@@ -205,6 +205,11 @@ class Nodes:
         one = self._joined.get(node_id)
         return one is not None and not one.hearing.is_silent(self.listened)
 
+    def is_here(self, node_id: NodeId) -> bool:
+        """Tell whether tasks are started on a machine, as far as its agent is concerned."""
+        one = self._joined.get(node_id)
+        return one is not None and not one.hearing.is_away(self.listened)
+
     def _give_up(self, one: JoinedNode, why: str) -> None:
         one.hearing.is_gone = True
         one.outbox.drop()

@@ -77,6 +77,11 @@ class Leases:
             if ready:
                 lease.length_s = self.lease_s
 
+    def wait_again(self, task_id: TaskId) -> None:
+        """Give a task whose lease has ended another one: nobody knows whether it is to blame."""
+        with self._lock:
+            self._held.setdefault(task_id, _Lease(self._listened_s, self.lease_s))
+
     def extend(self, task_id: TaskId) -> None:
         """Give a task that has closed its link itself the time to end."""
         with self._lock:

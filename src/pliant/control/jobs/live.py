@@ -153,6 +153,10 @@ class LiveJob:
         """By number; they are stored whenever they change, and dropped once they are over and written."""
         return {}
 
+    def is_out_of_reach(self, silent: Container[NodeId]) -> bool:
+        """Tell whether all who could go on with its work are on machines that nothing is heard of: perhaps they do."""
+        return False
+
     def is_needed(self, task_id: TaskId) -> bool:
         """Tell whether a task that is asked to leave has something to hand over before it can be ended."""
         return False

@@ -1,16 +1,29 @@
 """What time alone does to a job: late processes are killed, its own time may be over, and its kind does what is due."""
 
+from collections.abc import Container
+from typing import Final
+
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.failure import conclude
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.transitions import stop
 from pliant.core.duration import duration
+from pliant.core.job import NodeId
+
+OUT_OF_REACH_S: Final = 1.0
+"""The deadlines of a job that cannot be heard are looked at again so much later."""
 
 
-def pass_time(draft: Draft, kinds: Kinds, live: LiveJob) -> None:
-    """Do what is due for one job."""
+def pass_time(draft: Draft, kinds: Kinds, live: LiveJob, silent: Container[NodeId] = ()) -> None:
+    """Do what is due for one job.
+
+    What its tasks have to say or to do in time waits as long as all that matter are on machines that nothing is heard
+    of (`silent`): they may train on, and nobody else may then begin where they are.
+    """
     kind = kinds.of(live.job)
+    if live.competes and live.is_out_of_reach(silent):
+        live = draft.put(live.postpone(OUT_OF_REACH_S))
     for task_id in [task_id for task_id, kill_at in live.kill_at.items() if kill_at <= draft.now]:
         live = kind.kill_late(draft, live, live.tasks[task_id])
     if live.failing is not None:

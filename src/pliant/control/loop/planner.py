@@ -3,10 +3,12 @@
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.loop.arrays import held_back, note_held
 from pliant.control.loop.gate import PreparationCheck
+from pliant.control.loop.machine_news import machine_news
 from pliant.control.loop.scheduling import apply_plan, observe, seen_by_scheduler
 from pliant.control.requests.out_of_use import OutOfUse
 from pliant.control.requests.queues import Queues
 from pliant.control.requests.standing import JobStanding
+from pliant.core.event import EventKind
 from pliant.core.plan import NodeView, Policy
 from pliant.policy.schedule.plan import plan
 
@@ -52,6 +54,8 @@ class Planner:
         self._queues.deserved = decision.deserved
         self._standing.note(seen)
         draft = self._ledger.draft()
+        for name, words in machine_news(self._nodes, observed.nodes):
+            draft.say(EventKind.MACHINE_CHANGED, words, data={"name": name})
         apply_plan(draft, self._kinds, decision, self._queues.run_as)
         note_held(draft, held)
         self._ledger.dirty = False  # if the plan changes something another follows, until they come to rest

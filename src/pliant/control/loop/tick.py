@@ -278,7 +278,7 @@ class Control:
         for live in self.jobs().values():
             at = next_deadline(self._kinds, live)
             if at is not None and at <= now:
-                pass_time(draft := self._ledger.draft(), self._kinds, live)
+                pass_time(draft := self._ledger.draft(), self._kinds, live, self._cluster.silent_nodes())
                 self._ledger.commit(draft)
 
     def _take(self, item: Item) -> None:
@@ -349,6 +349,10 @@ class Control:
     def _fence(self, item: LeaseEnded) -> None:
         if self._leases.has_lease(item.task_id):
             return  # it spoke after all
+        live = self._ledger.get(job_of(item.task_id))
+        if live is not None and live.is_out_of_reach(self._cluster.silent_nodes()):
+            self._leases.wait_again(item.task_id)
+            return
         how = f"gave no sign of life for {self._leases.lease_s:.1f} s"
         fence(draft := self._ledger.draft(), self._kinds, job_of(item.task_id), item.task_id, how)
         self._commit_for(draft, item)

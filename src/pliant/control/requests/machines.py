@@ -132,12 +132,18 @@ class Machines:
         """
         room = self.require_joining()
         with self._ledger.lock:
-            state = self.get(name, None).state
+            view = self.get(name, None)
+            state = view.state
             if room.joining.get(name) is None:
                 raise Conflict(f"{name} has not joined this pool, so it cannot be removed from it; drain or exclude it")
             if state not in ("away", "drained"):
                 raise Conflict(
                     f"{name} is {state}; drain it with `pliant machines drain {name}`, and remove it when it is drained"
+                )
+            if view.num_taken:
+                raise Conflict(
+                    f"tasks on {name} may be running still, though nothing is heard of it; it can be removed when "
+                    f"its agent must have ended them (--orphan-s)"
                 )
             room.joining.remove(name)
             room.forget(name)

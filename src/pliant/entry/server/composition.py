@@ -114,6 +114,7 @@ def compose(
     own = _control_settings(settings, home, listener, data.data_root)
     control = Control(store=store, cluster=cluster, links=links, clock=clock, inputs=inputs, settings=own)
     environments.watch(control.wake)
+    control.inquiries.machines.joining = None if machines is None else machines.joining
     shutdown = Shutdown(control=control, event_signal=event_signal, links=links, tunnels=tunnels)
     sharing = sharing_of(registry, clock, people.authenticator.has_user)
     models = make_models(registry, clock, control, sharing, people.authenticator.has_user)

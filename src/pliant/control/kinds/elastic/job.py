@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from pliant.control.jobs.live import LiveJob
-from pliant.core.job import Generation, TaskId
+from pliant.core.job import Generation, NodeId, TaskId
 from pliant.core.lifecycle import GENERATION_LIFECYCLE, GenerationEvent, GenerationState, advance, is_final
 from pliant.policy.elastic.diagnose import WorkerLoss
 from pliant.policy.elastic.membership import Membership
@@ -79,6 +79,15 @@ class ElasticJob(LiveJob):
     @property
     def open_generations(self) -> Mapping[int, Generation]:
         return self.generations
+
+    def is_out_of_reach(self, silent: Container[NodeId]) -> bool:
+        """Tell whether all members of its generation are on silent machines; if there is none, all who hold a state.
+
+        Those may train on without the server. If only some are there, no step is committed without the others.
+        """
+        holders = [task_id for task_id, standing in self.membership.tasks.items() if standing.holds_state]
+        known = [self.tasks[task_id] for task_id in self.membership.active or holders if task_id in self.tasks]
+        return bool(known) and all(task.node_id in silent for task in known)
 
     def is_needed(self, task_id: TaskId) -> bool:
         """Tell whether a task trains, or holds a state, or is about to."""

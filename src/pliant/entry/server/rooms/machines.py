@@ -108,7 +108,7 @@ def open_machines(
         joining=joining,
         pin=lambda: authority.pin,
         address=lambda: address,
-        is_here=lambda name: nodes.is_living(NodeId(name)),
+        is_here=lambda name: nodes.is_here(NodeId(name)),
         forget=forget,
     )
     return MachinesRoom(nodes=nodes, hub=hub, joining=room, announcement=announcement)
@@ -144,19 +144,12 @@ class PoolAdmission:
             name = name_in(certificate)
         except ValueError as error:
             raise Forbidden(str(error)) from error
-        known = self._joining.get(name)
-        if known is None or known.fingerprint != fingerprint(certificate):
-            raise Forbidden(
-                f"{name} was removed from this pool, or another machine has its name now; join again with a token of "
-                f"`pliant machines token`"
-            )
+        self._joining.require(name, fingerprint(certificate))
         return NodeId(name)
 
     def renew(self, name: NodeId, request: str) -> Joined:
         certificate = self._sign(request, name)
-        known = self._joining.get(name)
-        if known is None or known.fingerprint != fingerprint(certificate):
-            raise Forbidden(f"{name} asks for a certificate for another key than the one that it has joined with")
+        self._joining.require(name, fingerprint(certificate))
         return Joined(certificate=certificate, authority=self._authority.ca_pem)
 
     def note(self, node: NodeView) -> None:

@@ -1,0 +1,83 @@
+"""The command `agent`: this machine works for a server that runs on another one."""
+
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pliant.cli.admin.up_options import arguments_of
+from pliant.core.errors import InvalidInput
+
+JoinOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST[:PORT]", help="Where the server listens for agents; once is enough.", show_default=False
+    ),
+]
+TokenOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Holds the join token; left out, it is asked for.", show_default=False),
+]
+NameOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of this machine; default: its host name.", show_default=False)
+]
+SlotsOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="CPU slots; default: one per GPU, or per CPU.", show_default=False),
+]
+LabelOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="What resource groups choose this machine by.", show_default=False),
+]
+InterfaceOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Where other machines reach its tasks: an interface, an address or a network; default: where packets to "
+        "the server leave.",
+        show_default=False,
+    ),
+]
+StateOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Folder of this machine alone; default: below /var/lib or your home.", show_default=False
+    ),
+]
+
+
+def agent(
+    join: JoinOption = None,
+    token_file: TokenOption = None,
+    name: NameOption = None,
+    slots: SlotsOption = None,
+    label: LabelOption = None,
+    interface: InterfaceOption = None,
+    state_dir: StateOption = None,
+) -> None:
+    """Let this machine work for a server on another one: its agent, in the foreground.
+
+    Its tasks outlive it for a while; start it by your system's manager of services.
+
+    \b
+    pliant agent --join pool.example.org     the first time; `pliant machines token` there makes the token
+    pliant agent                             from then on
+    """
+    if join is not None and not join.strip():
+        raise InvalidInput.at("--join", "give the server's address, HOST or HOST:PORT")
+    argv = [sys.executable, "-P", "-m", "pliant.entry.agent"]
+    options: dict[str, object] = {"--join": join, "--token-file": token_file, "--name": name, "--slots": slots}
+    options |= {"--label": label, "--interface": interface, "--state-dir": state_dir or _state_dir()}
+    sys.stdout.flush()
+    os.execv(argv[0], [*argv, *arguments_of(options)])
+
+
+def _state_dir() -> Path:
+    """Return the folder of this machine's agent; homes may be on a disk that machines share."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/pliant/agent")
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "pliant" / f"agent-{platform.node() or 'machine'}"
