@@ -13,9 +13,7 @@ from pliant.core.errors import InvalidInput
 
 JoinOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="HOST[:PORT]", help="Where the server listens for agents; once is enough.", show_default=False
-    ),
+    typer.Option(metavar="HOST[:PORT]", help="Where the server listens for agents; once will do.", show_default=False),
 ]
 TokenOption = Annotated[
     Path | None,
