@@ -39,6 +39,14 @@ class NodeIndex:
             return None
         return nodes[bisect_left(nodes, (min(wanted, most), -1))][1]
 
+    def best_of(self, nodes: Iterable[int], wanted: int, least: int, excluded: Set[int] = frozenset()) -> int | None:
+        """Return of some nodes the one that `best` would."""
+        fitting = [(self.amounts[node], node) for node in nodes if self.amounts[node] >= least and node not in excluded]
+        covering = [one for one in fitting if one[0] >= wanted]
+        if covering:
+            return min(covering)[1]
+        return min(((-amount, node) for amount, node in fitting), default=(0, None))[1]
+
     def num_places(self, size: int, enough: int, excluded: Set[int] = frozenset()) -> int:
         """Return how many tasks of `size` slots fit on nodes not excluded, or any number of at least `enough`."""
         if excluded:

@@ -25,7 +25,8 @@ has a fourth there that is leaving. Once A's minimum is counted, B reserves 2 pl
     B's minimum, had that not been  0  4       -1  4          1  4      both on the first: 1 is to be reclaimed from A
 
 Nodes are chosen to keep large gaps whole: first where the workload is already, then the node that just covers what it
-needs, then the one with most. Excess is released where a workload has fewest tasks, the newest first.
+needs, then the one with most. Once a workload is somewhere, nodes of the same rack come before others, and then those
+of the same zone, as labels say. Excess is released where a workload has fewest tasks, the newest first.
 
 Knows no policy, priority or time.
 """
@@ -75,15 +76,15 @@ def reserve_places(pool: SlotPool, candidate: Candidate, free: FreeSlots, num: i
     """Reserve up to `num` places in one of the pool's amounts; return how many were found."""
     index = free.of(candidate.group)
     left = num
-    while left and (node := _choose(candidate, index, left)) is not None:
+    while left and (node := _choose(pool, candidate, index, left)) is not None:
         count = min(left, index.amounts[node] // candidate.size)
         reserve(pool, candidate, node, count)
         left -= count
     return num - left
 
 
-def _choose(candidate: Candidate, index: NodeIndex, num: int) -> int | None:
-    """Return the node for the next tasks: where most of the workload's own are, else on as few nodes as can be."""
+def _choose(pool: SlotPool, candidate: Candidate, index: NodeIndex, num: int) -> int | None:
+    """Return the node for the next tasks: where most of the workload's own are, else near those, on as few as can."""
     size, amounts, excluded = candidate.size, index.amounts, candidate.excluded_nodes
     if candidate.held or candidate.reservations:
         own = {node: len(tasks) for node, tasks in candidate.held.items()}
@@ -92,6 +93,10 @@ def _choose(candidate: Candidate, index: NodeIndex, num: int) -> int | None:
         fitting = [(-count, node) for node, count in own.items() if amounts[node] >= size and node not in excluded]
         if fitting:
             return min(fitting)[1]
+        most = min((-count, node) for node, count in own.items())[1]
+        for neighbours in pool.neighbours_of(most):
+            if (near := index.best_of(neighbours, num * size, size, excluded)) is not None:
+                return near
     return index.best(num * size, size, excluded)
 
 

@@ -4,8 +4,9 @@ own.
 Laws: every workload is in one part; no node is in two; neither parts nor pools depend on the order of anything.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from pliant.core.job import NodeId
 from pliant.core.plan import NodeView, Policy, QueueRules, Snapshot
@@ -14,6 +15,11 @@ from pliant.policy.schedule.candidate import Candidate
 from pliant.policy.schedule.free_slots import FreeSlots
 from pliant.policy.schedule.order import natural
 
+RACK: Final = "rack"
+ZONE: Final = "zone"
+"""Labels of hosts that say which are near each other."""
+NearPlace = tuple[str, ...]
+"""A zone, and a rack of it if it is one."""
 Limit = Sequence[int] | None
 """Slots of every node that a resource group has, whichever they are; None: all."""
 
@@ -37,11 +43,21 @@ class SlotPool:
         self.startable = _subtract(limits, held)
         """What the limit of each group leaves beside its processes."""
         self._sizes = [len(node.slots) for node in nodes]
+        self._nearness = [tuple(_places(node.labels)) for node in nodes]
+        self._neighbours: dict[NearPlace, list[int]] = {}
+        for at, places in enumerate(self._nearness):
+            for place in places:
+                self._neighbours.setdefault(place, []).append(at)
         self._limits = limits
         sum_staying = [sum(column) for column in zip(*staying, strict=True)]
         self.idle = FreeSlots(map(len, unused), self.startable)
         self.future_idle = FreeSlots(map(int.__sub__, self._sizes, sum_staying), _subtract(limits, staying))
         self.grantable = FreeSlots(self._sizes, limits)
+
+    def neighbours_of(self, node: int) -> Iterator[Sequence[int]]:
+        """Yield the nodes of the same rack, then those of the same zone, if its labels name any."""
+        for place in self._nearness[node]:
+            yield self._neighbours[place]
 
     def slots_of(self, group: int) -> list[int]:
         """Return how many slots of every node a group has, whoever holds them."""
@@ -57,6 +73,15 @@ class SlotPool:
         return sum(
             min(size, sum(limit[node] for limit in known)) // unit * unit for node, size in enumerate(self._sizes)
         )
+
+
+def _places(labels: Mapping[str, str]) -> Iterator[NearPlace]:
+    """Yield where a host stands, the narrowest first. Racks of different zones may have the same name."""
+    rack, zone = labels.get(RACK, ""), labels.get(ZONE, "")
+    if rack:
+        yield zone, rack
+    if zone:
+        yield (zone,)
 
 
 def _subtract(limits: Sequence[Limit], used: Sequence[Sequence[int]]) -> list[list[int] | None]:
