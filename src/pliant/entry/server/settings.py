@@ -54,6 +54,8 @@ class ServerSettings:
     """The same for gRPC."""
     serve_processes: int = 1
     """So many take requests to endpoints side by side."""
+    cluster_host: str | None = None
+    """Where other machines' agents and kernels reach this server; None: no machine may join."""
     tls: TlsSettings | None = None
     """None: plain HTTP, on a loopback address only."""
     root_path: str = ""
