@@ -208,7 +208,9 @@ def test_a_kernel_that_no_gateway_welcomes_gives_up_and_one_that_serves_another_
 
 
 def bounds(links: GatewayLinks) -> set[float]:
-    said = [link.connection._channel._sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16) for link in links.open]
+    channels = [link.connection._channel for link in links.open]
+    local = [channel._sock for channel in channels if isinstance(channel, LocalChannel)]
+    said = [sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16) for sock in local]
     return {whole + micro / 1e6 for whole, micro in (struct.unpack("@ll", one) for one in said)}
 
 

@@ -242,7 +242,8 @@ class GatewayLinks:
 
     def _give_up_if_alone(self, now: float) -> None:
         if self._alone_since is not None and now - self._alone_since >= self._patience_s:
-            why = "the gateway does not answer" if self.open else self._why
+            is_there = any(not link.is_opening for link in self.open)
+            why = "the gateway does not answer" if is_there or not self._why else self._why
             raise NoGateway(f"no gateway has taken this kernel for {self._patience_s:g} s; the last attempt: {why}")
 
     def _next_look(self, now: float) -> float | None:
