@@ -198,6 +198,7 @@ def test_strangers_of_one_network_do_not_push_out_those_of_another(
     test()
 
 
+@pytest.mark.slow
 def test_requests_of_a_kernel_that_is_cut_off_go_to_another_one_within_seconds(tmp_path: Path) -> None:
     @in_loop
     async def test() -> None:
@@ -217,6 +218,7 @@ def test_requests_of_a_kernel_that_is_cut_off_go_to_another_one_within_seconds(t
     test()
 
 
+@pytest.mark.slow
 def test_an_idle_kernel_that_is_cut_off_is_forgotten_within_seconds(tmp_path: Path) -> None:
     @in_loop
     async def test() -> None:
@@ -230,6 +232,7 @@ def test_an_idle_kernel_that_is_cut_off_is_forgotten_within_seconds(tmp_path: Pa
     test()
 
 
+@pytest.mark.slow
 def test_a_short_cut_costs_nothing_and_neither_does_a_kernel_that_computes_and_reads_nothing(tmp_path: Path) -> None:
     @in_loop
     async def test() -> None:

@@ -187,6 +187,7 @@ def test_nothing_of_the_kernels_is_sent_before_the_gateway_has_proved_itself(tmp
         assert b"secret" not in first
 
 
+@pytest.mark.slow
 def test_one_that_takes_connections_and_says_nothing_holds_nobody_up_and_is_given_up(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     with (
@@ -205,6 +206,7 @@ def test_one_that_takes_connections_and_says_nothing_holds_nobody_up_and_is_give
         assert time.monotonic() - began < OPEN_S + 2.0
 
 
+@pytest.mark.slow
 def test_a_gateway_that_is_cut_off_is_given_up_within_seconds_and_found_again(tmp_path: Path) -> None:
     with listening_over_tls(tmp_path, tmp_path / "seen") as listener, serving_from_elsewhere(listener.path):
         gateway = listener.accept()
@@ -218,6 +220,7 @@ def test_a_gateway_that_is_cut_off_is_given_up_within_seconds_and_found_again(tm
         assert bodies(back, b"b") == [b"b"]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_sends_much_to_a_gateway_that_is_cut_off_does_not_wait_for_ever(tmp_path: Path) -> None:
     large = bytes(32 << 20)
 
@@ -241,6 +244,7 @@ def test_a_kernel_that_sends_much_to_a_gateway_that_is_cut_off_does_not_wait_for
         back.ready()
 
 
+@pytest.mark.slow
 def test_a_gateway_that_stands_still_is_waited_for_however_much_is_sent_to_it(tmp_path: Path) -> None:
     large = bytes(32 << 20)
     with listening_over_tls(tmp_path, tmp_path / "seen") as listener, serving_from_elsewhere(listener.path):

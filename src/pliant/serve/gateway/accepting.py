@@ -51,3 +51,4 @@ async def accept_for_ever(sock: socket.socket, take: Callable[[socket.socket, An
             await asyncio.sleep(_NO_FILES_S)
             continue
         take(channel, address)
+        await asyncio.sleep(0)  # however many come, others have their turn

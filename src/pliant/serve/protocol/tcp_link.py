@@ -51,8 +51,8 @@ def prepare_tcp(sock: socket.socket) -> None:
 
 def is_cut_off(sock: TcpSocket) -> bool:
     """Tell whether the other machine has acknowledged nothing for `SILENT_S`, though it was asked again and again."""
-    told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO.size)
-    num_sent_again, num_probes, data_ms, ack_ms = _INFO.unpack(told)
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO.size)
+    num_sent_again, num_probes, data_ms, ack_ms = _INFO.unpack(info)
     return bool((num_sent_again or num_probes > 1) and min(data_ms, ack_ms) >= SILENT_S * 1000)
 
 

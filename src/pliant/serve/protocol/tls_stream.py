@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 _RECORD_BYTES: Final = 16 << 10
-_PIECE_BYTES: Final = 1 << 20
+_PIECE_BYTES: Final = 256 << 10
+"""Small, so that the other side decrypts one while the next is encrypted."""
 Plain = bytes | bytearray | memoryview
 
 

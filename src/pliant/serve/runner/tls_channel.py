@@ -26,6 +26,7 @@ from pliant.serve.runner.errors import GatewayUnproven
 
 OPEN_S: Final = 3.0
 """So long it may take until a connection is open."""
+_READ_BYTES: Final = 256 << 10
 _MAX_EARLY_BYTES: Final = 64 << 10
 """Of what waits until then; a HELLO is shorter."""
 Address = tuple[socket.AddressFamily, Any]
@@ -87,7 +88,7 @@ class TlsChannel:
     def receive(self, size: int) -> bytes:
         if self._connecting is not None:
             self._finish_connecting()
-        while data := self._sock.recv(size, socket.MSG_DONTWAIT):
+        while data := self._sock.recv(min(size, _READ_BYTES), socket.MSG_DONTWAIT):
             plain = self._decrypt(data)
             if plain or self._tls.is_over:
                 return plain

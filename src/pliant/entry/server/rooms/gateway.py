@@ -56,6 +56,8 @@ class GatewayOptions:
     """How others name this machine."""
     kernel_host: str | None = None
     """Where kernels of other machines reach it, over TLS with its certificate; None: no machine may join."""
+    kernel_port: int = 0
+    """There, of the first process, and the ports after it of others; 0 takes any free ones."""
     kernel_name: str | None = None
     """The name that they check the certificate by; None: `kernel_host`."""
     certificate: Path | None = None
@@ -81,6 +83,7 @@ class GatewayOptions:
             "--processes": self.num_processes,
             "--public-host": self.public_host,
             "--kernel-host": self.kernel_host,
+            "--kernel-port": self.kernel_port or None,
             "--kernel-name": self.kernel_name,
             "--certificate": self.certificate,
             "--key": self.key_file,
