@@ -20,7 +20,8 @@ from tests.serve.runner.fake_gateway import Listener
 
 from pliant.api.trust import Trust
 from pliant.core.serving import GatewayHello, KernelReady, Serve
-from pliant.entry.server.rooms.gateway import GatewayOptions, GatewayProcess
+from pliant.entry.gateway.arguments import read_arguments
+from pliant.entry.server.rooms.gateway import GatewayProcess
 from pliant.serve.gateway.kernel_socket import KERNEL_SOCKET, kernel_place_name
 from pliant.serve.protocol.kernel_place import read_place
 
@@ -132,12 +133,20 @@ def test_where_no_machine_may_join_there_is_no_such_port(world: World) -> None:
     assert not any(one.startswith("--kernel") for one in world.options().arguments())
 
 
-def test_without_a_certificate_there_is_none_for_kernels(world: World) -> None:
-    options: GatewayOptions = world.options(kernel_host="127.0.0.1")
-    env = {**options.env, "PLIANT_GATEWAY_KEY": "key"}
-    refused = subprocess.run(options.command(), env=env, capture_output=True, text=True, timeout=60)
-    assert refused.returncode == 2
-    assert "give --certificate and --key as well" in refused.stderr
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--kernel-host=10.0.0.5",), "give --certificate and --key as well"),
+        (("--kernel-host=0.0.0.0", "--certificate=c", "--key=k"), "no machine can connect to that"),
+        (("--kernel-host=10.0.0.5", "--kernel-port=65535", "--certificate=c", "--key=k"), "give 0 to"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: tuple[str], said: str
+) -> None:
+    with pytest.raises(SystemExit):
+        read_arguments([f"--server-file={tmp_path}", f"--state={tmp_path}", *given], "key")
+    assert said in capsys.readouterr().err
 
 
 def _place(address: Path, number: int = 0) -> object:

@@ -63,6 +63,10 @@ def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
         parser.error("--certificate and --key belong together; give both or none")
     if given.kernel_host is not None and given.certificate is None:
         parser.error("--kernel-host: kernels of other machines come over TLS; give --certificate and --key as well")
+    if given.kernel_host in ("0.0.0.0", "::"):
+        parser.error(f"--kernel-host={given.kernel_host}: no machine can connect to that; give a name or an address")
+    if not 0 <= given.kernel_port <= 65535 - MAX_GATEWAYS:
+        parser.error(f"--kernel-port={given.kernel_port}: give 0 to {65535 - MAX_GATEWAYS}; each process has its own")
     if not 1 <= given.processes <= MAX_GATEWAYS:
         parser.error(f"--processes={given.processes}: from 1 to {MAX_GATEWAYS} can answer side by side")
     if not key:

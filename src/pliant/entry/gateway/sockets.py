@@ -11,6 +11,7 @@ import errno
 import logging
 import os
 import socket
+from typing import Final
 
 from pliant.entry.server.http.connections import ConnectionCounts
 from pliant.entry.server.http.limits import allow_open_files, limits_for
@@ -18,7 +19,8 @@ from pliant.entry.server.http.sockets import CountingSocket
 
 log = logging.getLogger("pliant.gateway")
 
-_BACKLOG = 1024
+_BACKLOG: Final = 1024
+_EVERYWHERE: Final = ("::", "0.0.0.0")
 
 
 def bind_http(host: str, port: int, num_processes: int) -> CountingSocket:
@@ -84,6 +86,8 @@ def bind_kernels(host: str, port: int) -> socket.socket:
             if error.errno != errno.EADDRNOTAVAIL:
                 raise
         else:
+            if address in _EVERYWHERE:
+                log.info("%s is no address of this machine; kernels of others are taken at all that it has", host)
             return sock
     raise OSError(errno.EADDRNOTAVAIL, f"no address of this machine can be listened on for {host}")
 
@@ -94,7 +98,7 @@ def _own_addresses(host: str) -> list[tuple[socket.AddressFamily, str]]:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as error:
-        log.warning("%s is not known here (%s); kernels of other machines are taken at all addresses", host, error)
+        log.warning("%s is a name that is not known here: %s", host, error)
         found = []
     named = [(family, str(address[0])) for family, _, _, _, address in found]
     return [*named, *everywhere, (socket.AF_INET, "0.0.0.0")]

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from pliant.core.address import network_of
 from pliant.serve.gateway.accepting import accept_for_ever
@@ -73,7 +74,7 @@ class RemoteKernels:
         self._clock = clock
         self._memory = memory
         self._silent: dict[socket.socket, _Silent] = {}
-        self._spoken: dict[KernelLink, str] = {}
+        self._spoken: WeakKeyDictionary[KernelLink, str] = WeakKeyDictionary()
         """Of which network each is; those that are strangers no longer are forgotten when there is no room."""
         self._meetings: set[asyncio.Task[None]] = set()
 
@@ -127,7 +128,8 @@ class RemoteKernels:
         """End a stranger's connection if there are too many, one of the same network rather than another one's."""
         if len(self._silent) + len(self._spoken) < MOST_OF_ONE:
             return
-        self._spoken = {link: whose for link, whose in self._spoken.items() if self._is_stranger(link)}
+        for link in [link for link in self._spoken if not self._is_stranger(link)]:
+            del self._spoken[link]
         silent = [channel for channel, one in self._silent.items() if one.network == network]
         spoken = [link for link, whose in self._spoken.items() if whose == network]
         if len(silent) + len(spoken) < MOST_OF_ONE:
