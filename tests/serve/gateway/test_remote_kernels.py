@@ -18,6 +18,7 @@ from pliant.serve.gateway.kernel_link import MAX_UNREAD_BYTES
 from pliant.serve.gateway.kernel_listener import HELLO_WITHIN_S
 from pliant.serve.gateway.link_memory import LinkMemory
 from pliant.serve.gateway.remote_kernels import KernelPort
+from pliant.serve.protocol import tcp_link
 from pliant.serve.protocol.frames import MAX_HELLO_BYTES, KernelFrameKind, encode_frame, encode_head
 from pliant.serve.protocol.tcp_link import LOOK_EVERY_S, SILENT_S
 from pliant.serve.protocol.tls_stream import trust_only
@@ -67,6 +68,14 @@ async def network(home: Path, host: str = "127.0.0.1", memory: LinkMemory | None
 
 def file_of(kernel: FakeKernel) -> int:
     return int(kernel._writer.get_extra_info("socket").fileno())
+
+
+def bounds_pauses() -> bool:
+    """Tell whether this system can bound the pauses in which TCP asks again."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock, contextlib.suppress(OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, tcp_link._RTO_MAX_MS, 1000)
+        return True
+    return False
 
 
 async def is_ended(reader: asyncio.StreamReader) -> bool:
@@ -248,6 +257,24 @@ def test_a_short_cut_costs_nothing_and_neither_does_a_kernel_that_computes_and_r
             kernel._writer.transport.resume_reading()  # type: ignore[attr-defined]
             kernel.answer(await kernel.request())
             assert (await posted).content == body
+
+    test()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not bounds_pauses(), reason="before Linux 6.15 the pauses of TCP grow, and a cut is seen later")
+def test_a_kernel_that_has_read_nothing_for_long_is_missed_as_soon_when_it_is_cut_off(tmp_path: Path) -> None:
+    @in_loop
+    async def test() -> None:
+        async with network(tmp_path) as net:
+            gone = await net.kernel()
+            gone._writer.transport.pause_reading()  # type: ignore[attr-defined]
+            net.world.post(bytes(24 << 20))
+            await asyncio.sleep(4.0)  # the pauses in which the system asks whether it can send would be long by now
+            cut(file_of(gone))
+            began = time.monotonic()
+            await net.world.until(lambda: not net.world.gateway.ready())
+            assert time.monotonic() - began <= SILENT_S + 1 + 4 * LOOK_EVERY_S
 
     test()
 
