@@ -28,7 +28,7 @@ from pliant.serve.gateway.inference import InferenceRequest, KernelAnswer
 from pliant.serve.gateway.kernel_listener import KernelListener
 from pliant.serve.gateway.version_service import ServiceOwner, VersionService
 from pliant.serve.protocol.frames import KernelFrameKind
-from pliant.serve.runner.connection import GatewayConnection, connect_gateway
+from pliant.serve.runner.connection import GatewayConnection, GatewayFinder
 from pliant.serve.runner.errors import GatewayLost
 
 SIZES_MIB = (0.5, 1, 4, 16, 60)
@@ -46,7 +46,7 @@ class Rounds:
 
 def echo(path: Path, hello: dict[str, str], *, by_memory: bool) -> None:
     """Be a kernel that sends back what it gets, until the gateway closes."""
-    connection = GatewayConnection(connect_gateway(path))
+    connection = GatewayConnection(GatewayFinder(path).connect())
     if by_memory:
         connection.introduce(hello)
     else:

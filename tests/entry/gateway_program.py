@@ -21,6 +21,7 @@ from pliant.serve.gateway.callers import CallerBook
 from pliant.serve.gateway.grpc.server import GrpcHandler
 from pliant.serve.gateway.meter import VersionTotals
 from pliant.serve.gateway.model_repository import EndpointSwitch
+from pliant.serve.gateway.remote_kernels import KernelPort
 from pliant.serve.gateway.version_service import ServiceOwner
 
 TASK = TaskId("job-1.1")
@@ -87,7 +88,7 @@ class SmallGateway:
     def ready(self) -> tuple[TaskId, ...]:
         return (TASK,) if self._kernel.is_set() else ()
 
-    async def serve_kernels(self, sock: socket.socket) -> None:
+    async def serve_kernels(self, sock: socket.socket, port: KernelPort | None = None) -> None:
         loop = asyncio.get_running_loop()
         while True:
             kernel, _ = await loop.sock_accept(sock)

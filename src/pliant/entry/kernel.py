@@ -15,13 +15,12 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
 from pliant.core.task_environment import STACKS_SIGNAL, ServingTask, TaskEnvironment, TaskNode
 from pliant.entry.script_error import in_a_line, of_the_user
-from pliant.serve.runner.connection import connect_gateway
+from pliant.serve.runner.connection import GatewayFinder
 from pliant.serve.runner.deployed import BuiltModel, DeployedModel, serve_model
 from pliant.serve.runner.errors import KernelBroken, ModelNotLoaded, NoGateway
 from pliant.serve.runner.gpu_memory import keep_to_part_of_gpu
@@ -65,7 +64,7 @@ def _run(args: tuple[str, ...]) -> int:
     keep_to_part_of_gpu(node.slot_share)
     session = KernelSession(
         KernelIdentity(task=environment.task_id, token=serving.token),
-        partial(connect_gateway, Path(serving.gateway)),
+        GatewayFinder(Path(serving.gateway)).connect,
         leave,
         time.monotonic,
     )

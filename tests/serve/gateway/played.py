@@ -30,6 +30,7 @@ from pliant.serve.gateway.callers import CallerRights
 from pliant.serve.gateway.gateway import Gateway
 from pliant.serve.gateway.gateway_share import ALONE, GatewayShare
 from pliant.serve.gateway.link_memory import LinkMemory
+from pliant.serve.gateway.remote_kernels import KernelPort
 from pliant.serve.gateway.request_limiter import RequestLimiter
 from pliant.serve.gateway.version_service import ServiceOwner
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind, KernelFrameReader, encode_frame
@@ -202,9 +203,9 @@ class Played:
         self.kernels.append(kernel)
         return kernel
 
-    async def kernel(self, task: str = "job-9.0", **more: Any) -> FakeKernel:
-        """Return a kernel that is ready."""
-        kernel = await self.connect()
+    async def kernel(self, task: str = "job-9.0", *, over: FakeKernel | None = None, **more: Any) -> FakeKernel:
+        """Return a kernel that is ready, over a connection of this machine or another one."""
+        kernel = over or await self.connect()
         kernel.send(KernelFrameKind.HELLO, task=task, token=f"token of {task.rpartition('.')[0]}")
         await kernel.take(KernelFrameKind.WELCOME)
         kernel.send(KernelFrameKind.READY, metadata={**METADATA, **more})
@@ -250,6 +251,7 @@ async def played(
     admission: Admission | None = None,
     memory: LinkMemory | None = None,
     share: GatewayShare = ALONE,
+    port: KernelPort | None = None,
 ) -> AsyncIterator[Played]:
     """A gateway that serves these."""
     now, notes, urged = [1000.0], list[KernelReady | KernelHung](), list[int]()
@@ -266,7 +268,7 @@ async def played(
         with socket.socket(socket.AF_UNIX) as sock:
             sock.bind(path)
             sock.listen(64)
-            serving = asyncio.create_task(gateway.serve_kernels(sock))
+            serving = asyncio.create_task(gateway.serve_kernels(sock, port))
             transport = httpx.ASGITransport(app=gateway.app)
             async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
                 world = Played(

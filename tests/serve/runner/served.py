@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.serve.runner.fake_gateway import FakeGateway, Listener, in_thread
 
-from pliant.serve.runner.connection import connect_gateway
+from pliant.serve.runner.channel import GatewayChannel, LocalChannel
+from pliant.serve.runner.connection import GatewayFinder
 from pliant.serve.runner.leaving import LeaveSignal
 from pliant.serve.runner.metadata import ModelMetadata
 from pliant.serve.runner.request import BatchOfRequests, KernelRequest, KernelResult
@@ -80,7 +80,7 @@ class Batch:
 
 @contextmanager
 def session_over(
-    connect: Callable[[int], socket.socket], patience_s: float = 30.0, clock: Callable[[], float] = time.monotonic
+    connect: Callable[[int], GatewayChannel], patience_s: float = 30.0, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[tuple[KernelSession, LeaveSignal]]:
     leave = LeaveSignal()
     try:
@@ -98,12 +98,12 @@ def served(use: Callable[[KernelSession], None], **settings: Any) -> Iterator[Se
     ours, theirs = socket.socketpair()
     ends = [theirs]
 
-    def connect(number: int) -> socket.socket:
+    def connect(number: int) -> LocalChannel:
         if number:
             raise FileNotFoundError("there is one gateway")
         if not ends:
             raise ConnectionRefusedError("there is no second one")
-        return ends.pop()
+        return LocalChannel(ends.pop())
 
     with session_over(connect) as (session, leave):
         found = Served(FakeGateway(ours, **settings), session, leave)
@@ -162,7 +162,7 @@ def served_to(
     num: int, folder: Path, model: Any, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[SeveralGateways]:
     """Serve a model to several gateways; at the end the kernel is told to go, and its conversation must end well."""
-    with session_over(partial(connect_gateway, folder / "gateway"), clock=clock) as (session, leave):
+    with session_over(GatewayFinder(folder / "gateway").connect, clock=clock) as (session, leave):
         found = SeveralGateways(folder, leave, [Listener(folder, number) for number in range(num)])
 
         def act() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.serve.runner.fake_gateway import FakeGateway
 
 from pliant.serve.protocol.frames import MAX_GATEWAYS, KernelFrameKind
-from pliant.serve.runner import connection
-from pliant.serve.runner.connection import GatewayConnection, connect_gateway
+from pliant.serve.runner.channel import LocalChannel, connect_local, set_send_timeout
+from pliant.serve.runner.connection import GatewayConnection
 from pliant.serve.runner.errors import NoGateway
 from pliant.serve.runner.failures import FailuresInRow
 from pliant.serve.runner.leaving import LeaveSignal
@@ -34,7 +34,7 @@ class Server:
         self._leave = leave
         self.links = GatewayLinks({}, self._connect, self._begin, leave, lambda: self.now, patience_s)
 
-    def _connect(self, number: int) -> socket.socket:
+    def _connect(self, number: int) -> LocalChannel:
         self.tried.append(number)
         if number not in self.there:
             raise FileNotFoundError(f"gateway {number} does not exist")
@@ -42,7 +42,7 @@ class Server:
             raise ConnectionRefusedError(f"gateway {number} is away")
         ours, theirs = socket.socketpair()
         self.gateways[number] = FakeGateway(theirs)
-        return ours
+        return LocalChannel(ours)
 
     def _begin(self, number: int, to: GatewayConnection, on_welcome: Callable[[GatewayLink], None]) -> GatewayLink:
         clock = lambda: self.now  # noqa: E731
@@ -208,7 +208,9 @@ def test_a_kernel_that_no_gateway_welcomes_gives_up_and_one_that_serves_another_
 
 
 def bounds(links: GatewayLinks) -> set[float]:
-    said = [link.connection._channel.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16) for link in links.open]
+    channels = [link.connection._channel for link in links.open]
+    local = [channel._sock for channel in channels if isinstance(channel, LocalChannel)]
+    said = [sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16) for sock in local]
     return {whole + micro / 1e6 for whole, micro in (struct.unpack("@ll", one) for one in said)}
 
 
@@ -221,7 +223,11 @@ def test_what_is_sent_is_bounded_only_while_it_could_hold_others_up() -> None:
         found.links.receive()
         found.ticks(1.0)
         assert bounds(found.links) == {0.0}
-    assert connection._timeval(0.25) == struct.pack("@ll", 0, 250_000)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        set_send_timeout(ours, 0.25)
+        whole, micro = struct.unpack("@ll", ours.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16))
+        assert whole + micro / 1e6 == pytest.approx(0.25, abs=0.02)  # the system rounds it to its own ticks
 
 
 def test_a_gateway_with_too_many_connections_that_it_has_not_taken_is_not_waited_for(
@@ -231,10 +237,10 @@ def test_a_gateway_with_too_many_connections_that_it_has_not_taken_is_not_waited
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stopped:
         stopped.bind(str(path))
         stopped.listen(0)
-        waiting = [connect_gateway(path)]  # as many as are queued
+        waiting = [connect_local(path.parent, path.name)]  # as many as are queued
         with pytest.raises(BlockingIOError):
-            waiting.append(connect_gateway(path))
-        assert waiting[0].getblocking()
+            waiting.append(connect_local(path.parent, path.name))
+        assert waiting[0]._sock.getblocking()
     for one in waiting:
         one.close()
 

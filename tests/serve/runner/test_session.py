@@ -2,9 +2,7 @@
 
 import json
 import os
-import socket
 import threading
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,8 @@ from tests.serve.runner.fake_gateway import listening
 from tests.serve.runner.served import Function, echo, served, serving, session_over, take_all
 
 from pliant.serve.protocol.frames import KernelFrameKind
-from pliant.serve.runner.connection import connect_gateway
+from pliant.serve.runner.channel import GatewayChannel
+from pliant.serve.runner.connection import GatewayFinder
 from pliant.serve.runner.errors import KernelBroken, NoGateway
 from pliant.serve.runner.request import BatchOfRequests, KernelResult, failure
 from pliant.serve.runner.session import KernelSession
@@ -266,7 +265,7 @@ def test_gateway_that_comes_back_finds_the_model_loaded_and_gets_no_old_answers(
 
     with (
         listening(tmp_path) as listener,
-        session_over(partial(connect_gateway, listener.path)) as (session, leave),
+        session_over(GatewayFinder(listener.path).connect) as (session, leave),
     ):
         thread = threading.Thread(target=begin_and_serve, args=(session, Function(act)), daemon=True)
         thread.start()
@@ -293,11 +292,11 @@ def test_kernel_waits_for_a_gateway_that_is_not_there_yet(tmp_path: Path) -> Non
     attempts: list[int] = []
     third = threading.Event()
 
-    def connect(number: int) -> socket.socket:
+    def connect(number: int) -> GatewayChannel:
         attempts.append(number)
         if attempts.count(0) == 3:
             third.set()
-        return connect_gateway(tmp_path / "gateway", number)
+        return GatewayFinder(tmp_path / "gateway").connect(number)
 
     with session_over(connect) as (session, leave):
         thread = threading.Thread(target=begin_and_serve, args=(session, Function(echo)), daemon=True)
@@ -315,7 +314,7 @@ def test_kernel_waits_for_a_gateway_that_is_not_there_yet(tmp_path: Path) -> Non
 
 
 def test_kernel_gives_up_when_no_gateway_takes_it() -> None:
-    def refuse(number: int) -> socket.socket:
+    def refuse(number: int) -> GatewayChannel:
         if number:
             raise FileNotFoundError("there is one gateway")
         raise ConnectionRefusedError("nobody listens")
@@ -339,9 +338,9 @@ def test_path_of_the_socket_may_be_long(tmp_path: Path) -> None:
     folder.mkdir()
     descriptor = Path(f"/proc/self/fd/{os.open(folder, 0)}")
     with listening(descriptor) as listener:
-        channel = connect_gateway(folder / "gateway")
+        channel = GatewayFinder(folder / "gateway").connect()
         gateway = listener.accept()
-        channel.sendall(b"x")
+        channel.send(b"x")
         assert gateway.channel.recv(1) == b"x"
         channel.close()
         gateway.close()

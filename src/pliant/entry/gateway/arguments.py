@@ -25,6 +25,12 @@ class GatewayArguments:
     """That answer requests side by side."""
     public_host: str | None = None
     """How others name this machine; None: `host`."""
+    kernel_host: str | None = None
+    """Where kernels of other machines reach this gateway; None: there are none."""
+    kernel_port: int = 0
+    """The first process takes them there, the next one at the port after it; 0 takes any free one."""
+    kernel_name: str | None = None
+    """The name that the certificate is checked by there; None: `kernel_host`."""
     certificate: Path | None = None
     key_file: Path | None = None
     key: str = field(repr=False)
@@ -44,12 +50,23 @@ def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
     parser.add_argument("--grpc-port", type=int, default=0, help="of gRPC; 0 takes any free one (%(default)s)")
     parser.add_argument("--processes", type=int, default=1, help="that answer side by side (%(default)s)")
     parser.add_argument("--public-host", help="how others name this machine; default: the address")
+    parser.add_argument("--kernel-host", help="where kernels of other machines reach it, over TLS; default: none may")
+    parser.add_argument(
+        "--kernel-port", type=int, default=0, help="of the first process; 0: any free one (%(default)s)"
+    )
+    parser.add_argument("--kernel-name", help="name in the certificate that they check; default: --kernel-host")
     parser.add_argument("--certificate", type=Path, help="serve HTTPS with it (PEM)")
     parser.add_argument("--key", type=Path, help="the private key of the certificate (PEM)")
     parser.add_argument("--orphan-s", type=float, default=ORPHAN_S, help="end when no server was there for so long")
     given = parser.parse_args(argv)
     if (given.certificate is None) != (given.key is None):
         parser.error("--certificate and --key belong together; give both or none")
+    if given.kernel_host is not None and given.certificate is None:
+        parser.error("--kernel-host: kernels of other machines come over TLS; give --certificate and --key as well")
+    if given.kernel_host in ("0.0.0.0", "::"):
+        parser.error(f"--kernel-host={given.kernel_host}: no machine can connect to that; give a name or an address")
+    if not 0 <= given.kernel_port <= 65535 - MAX_GATEWAYS:
+        parser.error(f"--kernel-port={given.kernel_port}: give 0 to {65535 - MAX_GATEWAYS}; each process has its own")
     if not 1 <= given.processes <= MAX_GATEWAYS:
         parser.error(f"--processes={given.processes}: from 1 to {MAX_GATEWAYS} can answer side by side")
     if not key:
@@ -62,6 +79,9 @@ def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
         grpc_port=given.grpc_port,
         num_processes=given.processes,
         public_host=given.public_host,
+        kernel_host=given.kernel_host,
+        kernel_port=given.kernel_port,
+        kernel_name=given.kernel_name,
         certificate=given.certificate,
         key_file=given.key,
         key=key,

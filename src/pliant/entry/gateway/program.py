@@ -8,7 +8,7 @@ import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from types import FrameType
@@ -19,18 +19,22 @@ import uvicorn
 from pliant.api.server_address import ServerAddress
 from pliant.core.job import JobId
 from pliant.entry.gateway.arguments import GatewayArguments
+from pliant.entry.gateway.sockets import bind_kernels
 from pliant.entry.server.http.protocol import BoundedProtocol
 from pliant.entry.server.http.sockets import CountingSocket
+from pliant.files.folder import write_whole
 from pliant.serve.gateway.callers import CallerBook
 from pliant.serve.gateway.certificate import CertificateFiles
 from pliant.serve.gateway.gateway_share import GatewayShare
 from pliant.serve.gateway.grpc.server import GrpcHandler, GrpcPlace, GrpcServer
-from pliant.serve.gateway.kernel_socket import open_kernel_socket
+from pliant.serve.gateway.kernel_socket import kernel_place_name, open_kernel_socket
 from pliant.serve.gateway.known_callers import KnownCallers
 from pliant.serve.gateway.meter import VersionTotals
 from pliant.serve.gateway.model_repository import EndpointSwitch
+from pliant.serve.gateway.remote_kernels import KernelPort
 from pliant.serve.gateway.server_link import LinkSettings, Served, ServerLink, gateway_name
 from pliant.serve.gateway.version_service import ServiceOwner
+from pliant.serve.protocol.kernel_place import KernelPlace
 
 log = logging.getLogger("pliant.gateway")
 
@@ -52,7 +56,7 @@ class GatewayRequests(Served, Protocol):
     @property
     def grpc(self) -> GrpcHandler: ...
 
-    async def serve_kernels(self, sock: socket.socket) -> None: ...
+    async def serve_kernels(self, sock: socket.socket, port: KernelPort | None = None) -> None: ...
 
     async def app(self, scope: Any, receive: Receive, send: Send) -> None: ...
 
@@ -135,11 +139,13 @@ class GatewayProgram:
         gateway = self._make(callers=callers, switch=link, owner=owner)
         server = _HttpServer(self._config(gateway), self._on_signal)
         renewing = asyncio.create_task(self._renew(server.config, calls))
-        with closing(open_kernel_socket(arguments.server_file.parent, self._share.number)) as kernels:
+        with ExitStack() as stack:
+            kernels = stack.enter_context(closing(open_kernel_socket(arguments.server_file.parent, self._share.number)))
+            port = self._open_kernel_port(server.config.ssl, stack)
             tasks = [
                 asyncio.create_task(server.serve(sockets=[places.http]), name="http"),
                 asyncio.create_task(link.run(gateway, callers), name="link"),
-                asyncio.create_task(gateway.serve_kernels(kernels), name="kernels"),
+                asyncio.create_task(gateway.serve_kernels(kernels, port), name="kernels"),
             ]
             if self._share.siblings is not None:
                 tasks.append(asyncio.create_task(self._share.siblings.listen(gateway.totals), name="siblings"))
@@ -150,6 +156,24 @@ class GatewayProgram:
                 return await self._until_end(gateway, server, calls, tasks)
             finally:
                 renewing.cancel()
+
+    def _open_kernel_port(self, context: ssl.SSLContext | None, stack: ExitStack) -> KernelPort | None:
+        """Listen for kernels of other machines, if there may be some, and say where, until the end.
+
+        Raises:
+            OSError: there is no port, or it cannot be said.
+        """
+        arguments, number = self._arguments, self._share.number
+        if arguments.kernel_host is None or context is None:
+            return None
+        wanted = arguments.kernel_port + number if arguments.kernel_port else 0
+        sock = stack.enter_context(closing(bind_kernels(arguments.kernel_host, wanted)))
+        place = KernelPlace(host=arguments.kernel_host, port=sock.getsockname()[1], server_name=arguments.kernel_name)
+        file = arguments.server_file.parent / kernel_place_name(number)
+        stack.callback(file.unlink, missing_ok=True)
+        write_whole(file, place.to_json(), durable=False, mode=0o644)
+        log.info("kernels of other machines connect to %s", place)
+        return KernelPort(sock=sock, context=context)
 
     async def _renew(self, config: uvicorn.Config, calls: GrpcServer | None) -> None:
         """Show a certificate that is put in the place of the one before, from then on."""

@@ -4,18 +4,23 @@ Several processes share the one socket for HTTP, which they inherit: whoever is 
 none waits at one that is stopped, or is lost with one that dies. gRPC opens its sockets itself, so there each process
 has its own, and the system deals connections out (SO_REUSEPORT). Any process of the same user could take part in that.
 So root alone shares the port, whose tasks are other users; for anybody else the first process speaks gRPC alone.
+Kernels of other machines connect to each process at a port of its own.
 """
 
 import errno
 import logging
 import os
 import socket
+from typing import Final
 
 from pliant.entry.server.http.connections import ConnectionCounts
 from pliant.entry.server.http.limits import allow_open_files, limits_for
 from pliant.entry.server.http.sockets import CountingSocket
 
 log = logging.getLogger("pliant.gateway")
+
+_BACKLOG: Final = 1024
+_EVERYWHERE: Final = ("::", "0.0.0.0")
 
 
 def bind_http(host: str, port: int, num_processes: int) -> CountingSocket:
@@ -56,6 +61,47 @@ def reserve_grpc(host: str, port: int) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+def bind_kernels(host: str, port: int) -> socket.socket:
+    """Return a socket that listens where kernels of other machines connect; on any free port if this one is taken.
+
+    Args:
+        host: how other machines name this one: of its addresses the first that is one of this machine; if none is, as
+            behind a translation of addresses, all of this machine's.
+        port: 0 takes any free one.
+
+    Raises:
+        OSError: there is no port.
+    """
+    for family, address in _own_addresses(host):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            if address == "::":
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            _bind(sock, address, port, "kernels of other machines are taken")
+            sock.listen(_BACKLOG)
+        except OSError as error:
+            sock.close()
+            if error.errno != errno.EADDRNOTAVAIL:
+                raise
+        else:
+            if address in _EVERYWHERE:
+                log.info("%s is no address of this machine; kernels of others are taken at all that it has", host)
+            return sock
+    raise OSError(errno.EADDRNOTAVAIL, f"no address of this machine can be listened on for {host}")
+
+
+def _own_addresses(host: str) -> list[tuple[socket.AddressFamily, str]]:
+    """Return the addresses of a name, and then what stands for all."""
+    everywhere = [(socket.AF_INET6, "::")] if socket.has_dualstack_ipv6() else []
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        log.warning("%s is a name that is not known here: %s", host, error)
+        found = []
+    named = [(family, str(address[0])) for family, _, _, _, address in found]
+    return [*named, *everywhere, (socket.AF_INET, "0.0.0.0")]
 
 
 def shares_grpc() -> bool:

@@ -51,6 +51,11 @@ class Listener:
             return self.url
         return self._url_at(self.tls.public_name or self._host)
 
+    @property
+    def machines_host(self) -> str | None:
+        """By what name or address agents and kernels of other machines reach this one; None: there are none."""
+        return self._host if self.is_for_all and self.tls is not None else None
+
     def _url_at(self, host: str) -> str:
         port = self.sock.getsockname()[1]
         return f"{'http' if self.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"

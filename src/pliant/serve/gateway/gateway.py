@@ -1,7 +1,7 @@
 """The data plane of inference: requests come by HTTP and gRPC, wait in queues, and go to kernels as these have room.
 
     clients ── HTTP ──▶ HttpApi ─┐
-    clients ── gRPC ──▶ GrpcApi ─┴▶ VersionService (queue, one per version) ──▶ KernelLink ── UNIX socket ──▶ kernels
+    clients ── gRPC ──▶ GrpcApi ─┴▶ VersionService (queue, one per version) ──▶ KernelLink ── socket, or TLS ──▶ kernels
 
 What there is to serve comes from outside (`apply`), and so do tokens' owners, time and the listening sockets; what
 others should know goes out (`loads`, `ready`, and what the owner hears). Knows no server.
@@ -33,6 +33,7 @@ from pliant.serve.gateway.link_memory import MAX_LINK_BYTES, LinkMemory
 from pliant.serve.gateway.meter import VersionTotals
 from pliant.serve.gateway.model_repository import EndpointSwitch, ModelRepository
 from pliant.serve.gateway.refused import Refused
+from pliant.serve.gateway.remote_kernels import KernelPort
 from pliant.serve.gateway.request_body import BodyReader, Receive
 from pliant.serve.gateway.statistics import ModelStatistics
 from pliant.serve.gateway.version_service import ServiceOwner, VersionService
@@ -117,15 +118,16 @@ class Gateway:
         """Return the kernels that take requests."""
         return tuple(task_id for service in self._table.services() for task_id in service.ready())
 
-    async def serve_kernels(self, sock: socket.socket) -> None:
+    async def serve_kernels(self, sock: socket.socket, port: KernelPort | None = None) -> None:
         """Take kernels and look after deadlines until it is cancelled; then all kernels are cut off.
 
         Args:
             sock: a UNIX stream socket that listens.
+            port: where kernels of other machines connect, if they may.
         """
         ticker = asyncio.create_task(self._tick_on())
         try:
-            await self._kernels.listen(sock)
+            await self._kernels.listen(sock, port)
         finally:
             ticker.cancel()
             self._table.each_service(lambda service: service.cut_kernels())

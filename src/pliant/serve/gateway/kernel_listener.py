@@ -6,18 +6,19 @@ first bytes a kernel hands over memory for large bodies, which asyncio's transpo
 """
 
 import asyncio
-import errno
 import logging
 import os
 import re
 import socket
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 from weakref import WeakSet
 
 from pliant.core.job import TaskId
+from pliant.serve.gateway.accepting import accept_for_ever
 from pliant.serve.gateway.kernel_link import KernelLink
 from pliant.serve.gateway.link_memory import LinkMemory
+from pliant.serve.gateway.remote_kernels import KernelPort, RemoteKernels
 from pliant.serve.gateway.version_service import VersionService
 from pliant.serve.protocol.frame_bodies import FrameBodies
 from pliant.serve.protocol.frames import MAX_HELLO_BYTES, BadKernelFrame, KernelFrame, KernelFrameKind
@@ -27,9 +28,6 @@ HELLO_WITHIN_S: Final = 10.0
 MAX_STRANGERS: Final = 1000
 MAX_SHARING: Final = 256
 """Connections with memory for large bodies, each of which is an open file more; others do without."""
-_NO_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_NO_FILES_S: Final = 0.2
-"""Until connections are taken again when no more files can be opened."""
 _TASK: Final = re.compile(r"job-[0-9]{1,18}\.[0-9]{1,18}")
 _log = logging.getLogger(__name__)
 
@@ -58,24 +56,21 @@ class KernelListener:
         """With the token that they have shown, in the order in which they came."""
         self._sharing: WeakSet[FrameBodies] = WeakSet()
         self._meetings: set[asyncio.Task[None]] = set()
+        self.remote = RemoteKernels(self, self._add_stranger, self._strangers.__contains__, clock, self._memory)
+        """Those that come over a network."""
 
-    async def listen(self, sock: socket.socket) -> None:
-        """Take connections of a listening socket until it is cancelled."""
-        loop = asyncio.get_running_loop()
-        sock.setblocking(False)
+    async def listen(self, sock: socket.socket, port: KernelPort | None = None) -> None:
+        """Take connections until it is cancelled.
+
+        Args:
+            sock: where kernels of this machine connect.
+            port: where those of other machines do.
+        """
+        places = [accept_for_ever(sock, self._hear, "the socket of kernels")]
+        if port is not None:
+            places.append(self.remote.listen(port))
         try:
-            while True:
-                try:
-                    channel, _ = await loop.sock_accept(sock)
-                except ConnectionAbortedError:
-                    continue
-                except OSError as error:
-                    if error.errno not in _NO_FILES:
-                        raise
-                    _log.warning("no connection can be taken at the socket of kernels: %s", error)
-                    await asyncio.sleep(_NO_FILES_S)
-                    continue
-                self._hear(channel)
+            await asyncio.gather(*places)
         finally:
             for channel in list(self._silent):
                 self._forget(channel)
@@ -94,10 +89,11 @@ class KernelListener:
             if now - opened_at <= HELLO_WITHIN_S:
                 break
             self._forget(channel)
+        self.remote.end_overdue(now - HELLO_WITHIN_S)
         for link in list(self._strangers):
             if now - link.opened_at <= HELLO_WITHIN_S:
                 break
-            _log.warning("a connection to the socket of kernels is closed: it did not show the token of a job in time")
+            _log.warning("a connection of a kernel is closed: it did not show the token of a job in time")
             link.cut()
 
     def take_frame(self, link: KernelLink, frame: KernelFrame) -> None:
@@ -122,7 +118,7 @@ class KernelListener:
     def take_unread(self, _link: KernelLink) -> None:
         """Strangers are sent nothing."""
 
-    def _hear(self, channel: socket.socket) -> None:
+    def _hear(self, channel: socket.socket, _address: Any) -> None:
         """Wait for the first bytes of a connection."""
         channel.setblocking(False)
         if len(self._silent) >= MAX_STRANGERS:
@@ -150,12 +146,15 @@ class KernelListener:
             channel.close()
             return
         link = KernelLink(self, opened_at, self._memory, bodies)
-        if len(self._strangers) >= MAX_STRANGERS:
-            next(iter(self._strangers)).cut()
-        self._strangers[link] = None
+        self._add_stranger(link)
         meeting = asyncio.get_running_loop().create_task(self._meet(channel, link, data))
         self._meetings.add(meeting)
         meeting.add_done_callback(self._meetings.discard)
+
+    def _add_stranger(self, link: KernelLink) -> None:
+        if len(self._strangers) >= MAX_STRANGERS:
+            next(iter(self._strangers)).cut()
+        self._strangers[link] = None
 
     async def _meet(self, channel: socket.socket, link: KernelLink, data: bytes) -> None:
         try:

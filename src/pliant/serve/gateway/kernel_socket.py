@@ -1,5 +1,7 @@
 """Where a gateway takes kernels: a UNIX stream socket of a fixed name in the folder of `server.json`; one per process.
 
+Beside it may lie a file that says where kernels of other machines connect (`kernel_place`).
+
 Kernels are other users of the system, so everybody may connect; what counts is the token that they show. A path of a
 socket has 107 bytes at most, so the folder is named by a descriptor of it. Knows no frame.
 """
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from pliant.serve.protocol.frames import MAX_GATEWAYS
+from pliant.serve.protocol.kernel_place import place_name
 from pliant.serve.protocol.socket_name import socket_name
 
 KERNEL_SOCKET: Final = "gateway"
@@ -50,7 +53,13 @@ def open_kernel_socket(folder: Path, number: int = 0) -> socket.socket:
     return sock
 
 
+def kernel_place_name(number: int) -> str:
+    """Return the name of the file that says where one of the processes takes kernels of other machines."""
+    return place_name(KERNEL_SOCKET, number)
+
+
 def remove_kernel_sockets(folder: Path) -> None:
-    """Remove the sockets of all processes, none of which runs."""
+    """Remove the sockets of all processes, none of which runs, and what lies beside them."""
     for number in range(MAX_GATEWAYS):
-        (folder / kernel_socket_name(number)).unlink(missing_ok=True)
+        for name in (kernel_socket_name(number), kernel_place_name(number)):
+            (folder / name).unlink(missing_ok=True)

@@ -1,21 +1,21 @@
-"""A kernel's end of the socket to the gateway: whole frames out, whole frames in.
+"""A kernel's end of the connection to the gateway: whole frames out, whole frames in; how it finds the gateway.
 
 Sending waits until all is written, or as long as `bound_sending` says; receiving never waits. Knows no meaning of a
 frame.
 """
 
-import os
-import socket
-import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from pliant.serve.protocol.frame_bodies import FrameBodies
 from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFrameKind, KernelFrameReader, encode_head
-from pliant.serve.protocol.shared_bodies import REST_S, SharedBodies, make_shared_bodies
+from pliant.serve.protocol.kernel_place import CERTIFICATE, place_name, read_place
+from pliant.serve.protocol.shared_bodies import REST_S, SharedBodies
 from pliant.serve.protocol.socket_name import socket_name
+from pliant.serve.runner.channel import GatewayChannel, connect_local
 from pliant.serve.runner.errors import GatewayLost
+from pliant.serve.runner.tls_channel import TlsChannel, find_addresses
 
 _READ_BYTES: Final = 256 << 10
 _MOST_READ_BYTES: Final = 4 << 20
@@ -23,33 +23,43 @@ _JOINED_BYTES: Final = 64 << 10
 """Bodies up to this are put together with what else is sent."""
 
 
-def connect_gateway(path: Path, number: int = 0) -> socket.socket:
-    """Return a connection to a gateway's socket; its path may be longer than the 107 bytes of an address.
+class GatewayFinder:
+    """Connects to the gateways of a server, wherever this kernel runs.
 
-    Never waits: a gateway that takes no connections for so long that no more can queue up is not there.
+    A gateway of this machine is connected by its socket. A socket that refuses, though its file is there, is another
+    machine's, whose folder is shared, or its gateway is dead: then the file beside it says where the gateway listens
+    for other machines. To take that way by mistake costs speed alone, since the gateway proves who it is; so what the
+    system says of the socket is enough, and no machine has to be told from another by a name.
 
     Args:
         path: of the socket of gateway 0.
-        number: of the gateway.
-
-    Raises:
-        FileNotFoundError: there is no such socket.
-        OSError: nobody listens there.
     """
-    name = socket_name(path.name, number)
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+
+    def __init__(self, path: Path) -> None:
+        self._folder, self._first = path.parent, path.name
+        self._num_tried = 0
+
+    def connect(self, number: int = 0) -> GatewayChannel:
+        """Return a new connection, which may still have to open. Never waits, but for the address of a name.
+
+        Args:
+            number: of the gateway.
+
+        Raises:
+            FileNotFoundError: there is no such gateway.
+            OSError: nobody listens there.
+        """
         try:
-            channel.setblocking(False)
-            channel.connect(f"/proc/self/fd/{folder}/{name}")
-            channel.setblocking(True)
-        except OSError:
-            channel.close()
-            raise
-        return channel
-    finally:
-        os.close(folder)
+            return connect_local(self._folder, socket_name(self._first, number))
+        except (ConnectionRefusedError, FileNotFoundError) as error:
+            try:
+                place = read_place(self._folder / place_name(self._first, number))
+            except FileNotFoundError:
+                raise error from None
+        addresses = find_addresses(place)
+        address = addresses[self._num_tried % len(addresses)]
+        self._num_tried += 1  # not all may work from here: next time it is another one's turn
+        return TlsChannel(place, self._folder / CERTIFICATE, address)
 
 
 def _pieces(frames: Sequence[KernelFrame]) -> Iterator[bytes | bytearray | memoryview]:
@@ -67,15 +77,10 @@ def _pieces(frames: Sequence[KernelFrame]) -> Iterator[bytes | bytearray | memor
         yield b"".join(joined)
 
 
-def _timeval(seconds: float) -> bytes:
-    whole = int(seconds)
-    return struct.pack("@ll", whole, round((seconds - whole) * 1e6))
-
-
 class GatewayConnection:
     """One connection; when it is lost, every call raises."""
 
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: GatewayChannel) -> None:
         self._channel = channel
         self._reader = KernelFrameReader()
         self._bodies = FrameBodies(None)
@@ -87,6 +92,11 @@ class GatewayConnection:
     def fileno(self) -> int:
         return self._channel.fileno()
 
+    @property
+    def is_opening(self) -> bool:
+        """The gateway has not shown yet who it is; what is sent waits for that."""
+        return self._channel.is_opening
+
     def close(self) -> None:
         """End it; the gateway sees that."""
         self._channel.close()
@@ -94,11 +104,8 @@ class GatewayConnection:
         self._bodies.close()
 
     def bound_sending(self, seconds: float | None) -> None:
-        """Take a gateway for lost that reads nothing for so long while something is sent to it; None: wait for it.
-
-        A send that is cut in two may wait twice.
-        """
-        self._channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(seconds or 0.0))
+        """Take a gateway for lost that reads nothing for so long while something is sent to it; None: wait for it."""
+        self._channel.bound_sending(seconds)
 
     def introduce(self, header: dict[str, Any]) -> None:
         """Send HELLO, and memory for large bodies with it, if there is any.
@@ -106,20 +113,13 @@ class GatewayConnection:
         Raises:
             GatewayLost: the connection is gone.
         """
-        hello = encode_head(KernelFrameKind.HELLO, header, 0)
-        try:
-            self._offered, file = make_shared_bodies()
-        except OSError:
-            self.send(KernelFrameKind.HELLO, header)
-            return
         self.is_sending = True
         try:
-            socket.send_fds(self._channel, [hello], [file])
+            self._offered = self._channel.introduce(encode_head(KernelFrameKind.HELLO, header, 0))
         except OSError as error:
             raise GatewayLost(f"the connection to the gateway is gone: {error}") from error
         finally:
             self.is_sending = False
-            os.close(file)
 
     def share(self, *, is_taken: bool) -> None:
         """Let large bodies go by the memory that was handed over, if the gateway has taken it."""
@@ -130,9 +130,17 @@ class GatewayConnection:
             offered.close()
 
     def rest(self, now: float) -> float | None:
-        """Give memory back that large bodies have not needed for a while; return when to look again."""
+        """Give memory back that large bodies have not needed for a while; return when to look again.
+
+        Raises:
+            GatewayLost: the gateway's machine does not answer.
+        """
         self._bodies.rest(now)
-        return REST_S if self._bodies.is_warm else None
+        try:
+            again_s = self._channel.look(now)
+        except OSError as error:
+            raise GatewayLost(f"the connection to the gateway is gone: {error}") from error
+        return again_s or (REST_S if self._bodies.is_warm else None)
 
     def send(self, kind: KernelFrameKind, header: dict[str, Any], body: bytes = b"") -> None:
         """Send one frame.
@@ -151,7 +159,7 @@ class GatewayConnection:
         self.is_sending = True
         try:
             for piece in _pieces([self._put(frame) for frame in frames]):
-                self._channel.sendall(piece)
+                self._channel.send(piece)
         except BlockingIOError as error:
             raise GatewayLost("the gateway reads nothing, and holds others up") from error
         except OSError as error:
@@ -184,13 +192,16 @@ class GatewayConnection:
         frames: list[KernelFrame] = []
         while True:
             size = min(max(self._reader.num_missing, _READ_BYTES), _MOST_READ_BYTES)
+            self.is_sending = True  # TLS may have to say something
             try:
-                data = self._channel.recv(size, socket.MSG_DONTWAIT)
+                data = self._channel.receive(size)
                 frames += self._reader.feed(data)
             except BlockingIOError:
                 return frames
             except (OSError, BadKernelFrame) as error:
                 raise GatewayLost(f"the connection to the gateway is gone: {error}") from error
+            finally:
+                self.is_sending = False
             if not data:
                 if frames:
                     return frames  # the next call sees the end again

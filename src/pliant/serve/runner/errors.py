@@ -4,6 +4,7 @@ PliantError
 ├── ModelNotLoaded   the model cannot be served as it is; the message says what to change (a UserError)
 ├── KernelBroken     it fails again and again: another process may do better
 ├── GatewayLost      the connection is gone; the model stays loaded, and the next connection may hold
+│   └── GatewayUnproven   what listens there does not show the server's certificate, and was told nothing
 └── NoGateway        there is none, for so long that the kernel ends
 """
 
@@ -26,6 +27,10 @@ class KernelBroken(InternalError):
 
 class GatewayLost(Unavailable):
     """The gateway has closed the connection, or is not there."""
+
+
+class GatewayUnproven(GatewayLost):
+    """What listens in the gateway's place has not proved to be one."""
 
 
 class NoGateway(Unavailable):

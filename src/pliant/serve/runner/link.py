@@ -14,7 +14,7 @@ from typing import Any, Final
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind
 from pliant.serve.runner.backlog import Backlog
 from pliant.serve.runner.connection import GatewayConnection
-from pliant.serve.runner.errors import GatewayLost
+from pliant.serve.runner.errors import GatewayLost, GatewayUnproven
 from pliant.serve.runner.failures import FailuresInRow
 from pliant.serve.runner.incoming import BatchSettings, read_ids, read_request, read_settings
 from pliant.serve.runner.leaving import LeaveSignal
@@ -54,6 +54,8 @@ class GatewayLink:
         self.is_ready = False
         """It was told that the model is loaded."""
         self.why_lost = ""
+        self.is_unproven = False
+        """It is lost since what listens there is no gateway of this server."""
         self.backlog = Backlog()
         self.streams = PartStreams(self._answer_one, failures, clock)
         self._leave = leave
@@ -66,6 +68,11 @@ class GatewayLink:
     def fileno(self) -> int:
         return self.connection.fileno()
 
+    @property
+    def is_opening(self) -> bool:
+        """It has not shown yet who it is."""
+        return self.is_open and self.connection.is_opening
+
     def receive(self) -> None:
         """Take in what has come by now."""
         if not self.is_open:
@@ -77,7 +84,16 @@ class GatewayLink:
             if self._leave.is_set and self.is_open:
                 self._settle()
         except GatewayLost as lost:
+            self.is_unproven = isinstance(lost, GatewayUnproven)
             self.lose(str(lost))
+
+    def rest(self, now: float) -> float | None:
+        """See whether the gateway is there, and give memory back; return when to do so again, or None: no need."""
+        try:
+            return self.connection.rest(now)
+        except GatewayLost as lost:
+            self.lose(str(lost))
+            return 0.0
 
     def say_ready(self, header: dict[str, Any]) -> None:
         """Let it give requests from now on."""

@@ -18,11 +18,11 @@ Law: a number is connected, or away and tried again, or forgotten. 0 is never fo
 import math
 import sys
 from collections.abc import Callable
-from socket import socket
 from typing import Any, Final
 
 from pliant.serve.protocol.frames import MAX_GATEWAYS
 from pliant.serve.runner.backlog import BacklogTurns
+from pliant.serve.runner.channel import GatewayChannel
 from pliant.serve.runner.connection import GatewayConnection
 from pliant.serve.runner.errors import GatewayLost, NoGateway, error_line
 from pliant.serve.runner.leaving import LeaveSignal
@@ -31,6 +31,8 @@ from pliant.serve.runner.request import KernelRequest, KernelResult
 
 HELD_UP_S: Final = 5.0
 """So long a gateway that reads nothing may hold others up."""
+BEGIN_S: Final = 1.0
+"""So long a kernel that begins waits for gateways of another machine: while it loads its model it hears nobody."""
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 1.0
 
@@ -51,7 +53,7 @@ class GatewayLinks:
     def __init__(
         self,
         hello: dict[str, Any],
-        connect: Callable[[int], socket],
+        connect: Callable[[int], GatewayChannel],
         begin: Callable[[int, GatewayConnection, Callable[[GatewayLink], None]], GatewayLink],
         leave: LeaveSignal,
         clock: Callable[[], float],
@@ -74,11 +76,17 @@ class GatewayLinks:
         self._alone_since: float | None = None
         """Since when no gateway has welcomed this kernel; None while one has, or the model is loaded."""
         self._why = ""
+        self._said = ""
+        """The newest loss that was printed: what is tried again each second says so once."""
         self._turns = BacklogTurns()
 
     def begin(self) -> None:
-        """Connect to those that are there."""
+        """Connect to those that are there; those of another machine have a moment to show who they are."""
         self._look(self._clock())
+        until = self._clock() + BEGIN_S
+        while any(link.is_opening for link in self.open) and (left_s := until - self._clock()) > 0:
+            for link in self.wait(left_s, is_leaving=True):
+                link.receive()
 
     def be_ready(self, header: dict[str, Any]) -> None:
         """Tell all gateways that welcome the kernel that its model is loaded, with this READY."""
@@ -95,7 +103,7 @@ class GatewayLinks:
         """
         now = self._clock()
         if len(self.open) == 1 and self.open[0].is_open and not self._away and self._alone_since is None:
-            return self.open[0].connection.rest(now)  # what is said of all below, for nearly every kernel
+            return self.open[0].rest(now)  # what is said of all below, for nearly every kernel
         for link in self.open:
             if not link.is_open:
                 self._forget(link, now)
@@ -212,8 +220,10 @@ class GatewayLinks:
             self._put_off(link.number, link.why_lost, now)
         if self._ready is not None and self._alone_since is None and all(one.settings is None for one in self.open):
             self._alone_since = now
-        if link.is_ready and not self._leave.is_set:
-            print(f"pliant: {link.why_lost}", file=sys.stderr)
+        is_news = link.is_ready or (link.is_unproven and link.why_lost != self._said)
+        if is_news and not self._leave.is_set:
+            self._said = link.why_lost
+            print(f"pliant: {link.why_lost}", file=sys.stderr, flush=True)
 
     def _put_off(self, number: int, why: str, now: float) -> None:
         pause_s = self._pauses.get(number, FIRST_PAUSE_S)
@@ -232,11 +242,12 @@ class GatewayLinks:
 
     def _give_up_if_alone(self, now: float) -> None:
         if self._alone_since is not None and now - self._alone_since >= self._patience_s:
-            why = "the gateway does not answer" if self.open else self._why
+            is_there = any(not link.is_opening for link in self.open)
+            why = "the gateway does not answer" if is_there or not self._why else self._why
             raise NoGateway(f"no gateway has taken this kernel for {self._patience_s:g} s; the last attempt: {why}")
 
     def _next_look(self, now: float) -> float | None:
-        due = [link.connection.rest(now) for link in self.open if link.is_open]
+        due = [link.rest(now) for link in self.open if link.is_open]
         if self._away:
             due.append(max(0.0, min(self._away.values()) - now))
         if self._alone_since is not None:

@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from socket import socket
 from typing import Any, Final
 
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind
 from pliant.serve.runner.batch import BatchCap
+from pliant.serve.runner.channel import GatewayChannel
 from pliant.serve.runner.connection import GatewayConnection
 from pliant.serve.runner.errors import error_line
 from pliant.serve.runner.failures import FailuresInRow
@@ -66,7 +66,7 @@ class KernelSession:
     def __init__(
         self,
         identity: KernelIdentity,
-        connect: Callable[[int], socket],
+        connect: Callable[[int], GatewayChannel],
         leave: LeaveSignal,
         clock: Callable[[], float],
         patience_s: float = PATIENCE_S,

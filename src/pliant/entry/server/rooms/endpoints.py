@@ -54,7 +54,7 @@ class ServingRoom:
 
 def gateway_options(settings: ServerSettings, home: Home, listener: Listener) -> GatewayOptions:
     """Return how the gateway of this server is started."""
-    tls = listener.tls
+    tls, kernel_host = listener.tls, listener.machines_host
     return GatewayOptions(
         home=home.path,
         server_file=Path(home.path / ADDRESS / SERVER_FILE),
@@ -65,6 +65,8 @@ def gateway_options(settings: ServerSettings, home: Home, listener: Listener) ->
         grpc_port=settings.serve_grpc_port,
         num_processes=settings.serve_processes,
         public_host=urlsplit(listener.public_url).hostname,
+        kernel_host=kernel_host,
+        kernel_name=None if tls is None or kernel_host is None else tls.name_for(kernel_host),
         certificate=None if tls is None else tls.certificate,
         key_file=None if tls is None else tls.key,
     )

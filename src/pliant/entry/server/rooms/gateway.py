@@ -54,6 +54,12 @@ class GatewayOptions:
     """That answer side by side; more than one are kept by another one, which is the process that is meant here."""
     public_host: str | None = None
     """How others name this machine."""
+    kernel_host: str | None = None
+    """Where kernels of other machines reach it, over TLS with its certificate; None: no machine may join."""
+    kernel_port: int = 0
+    """There, of the first process, and the ports after it of others; 0 takes any free ones."""
+    kernel_name: str | None = None
+    """The name that they check the certificate by; None: `kernel_host`."""
     certificate: Path | None = None
     key_file: Path | None = None
     program: tuple[str, ...] = _PROGRAM
@@ -76,6 +82,9 @@ class GatewayOptions:
             "--grpc-port": self.grpc_port,
             "--processes": self.num_processes,
             "--public-host": self.public_host,
+            "--kernel-host": self.kernel_host,
+            "--kernel-port": self.kernel_port or None,
+            "--kernel-name": self.kernel_name,
             "--certificate": self.certificate,
             "--key": self.key_file,
         }

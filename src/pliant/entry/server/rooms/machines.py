@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from pliant.cluster.agent.interface import address_of
 from pliant.cluster.agent.settings import AgentSettings
@@ -87,7 +86,7 @@ def open_machines(
         own, _known(joining.all(), store.tasks(live=True)), lease_s=settings.lease_s, orphan_s=settings.cluster.orphan_s
     )
     sock = _listen(settings.host, settings.cluster.port)
-    host = urlsplit(listener.public_url).hostname or settings.host
+    host = listener.machines_host or settings.host
     address = f"{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
     rules = _rules(agent, home, settings)
     announcement = home.path / ADDRESS / AGENTS_FILE
@@ -204,7 +203,7 @@ def own_address(settings: ServerSettings, listener: Listener) -> str:
         return "127.0.0.1"
     if not is_everywhere(settings.host):
         return settings.host
-    return address_of(settings.cluster.interface, urlsplit(listener.public_url).hostname or settings.host)
+    return address_of(settings.cluster.interface, listener.machines_host or settings.host)
 
 
 def _listen(host: str, port: int) -> socket.socket:
