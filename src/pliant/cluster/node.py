@@ -111,7 +111,7 @@ class NodeCluster:
         self._session = 0
         self._unconfirmed: frozenset[TaskId] = frozenset()
         """Those whose orders were sent before the agent was asked for its account, which has not come to them yet."""
-        self._told: set[TaskId] = set()
+        self._reported: set[TaskId] = set()
         """Whose exits the listener was called with and has not acknowledged."""
         self._strange: set[TaskId] = set()
         """Those in an account that nobody ordered; they are killed."""
@@ -196,7 +196,7 @@ class NodeCluster:
 
     def acknowledge(self, task_id: TaskId) -> None:
         with self._lock:
-            self._told.discard(task_id)
+            self._reported.discard(task_id)
         self._channel.send(Acknowledge(task_id=task_id))
 
     def retain(self, job_ids: Collection[JobId]) -> None:
@@ -330,7 +330,8 @@ class NodeCluster:
         task_id = ended.task_id
         with self._lock:
             is_known = self._tasks.pop(task_id, None) is not None and task_id not in self._strange
-            is_nobodys = self._is_remote and not is_known and task_id not in self._told and task_id not in self._exits
+            is_waited_for = task_id in self._reported or task_id in self._exits
+            is_nobodys = self._is_remote and not is_known and not is_waited_for
             self._strange.discard(task_id)
         if is_nobodys:
             self._channel.send(Acknowledge(task_id=task_id))
@@ -342,5 +343,5 @@ class NodeCluster:
                 self._exits[ended.task_id] = ended
             if (listener := self._listener) is None or self._exits.pop(ended.task_id, None) is None:
                 return
-            self._told.add(ended.task_id)
+            self._reported.add(ended.task_id)
         listener(ended)

@@ -27,9 +27,9 @@ from pliant.cluster.agent.settings import ENTRY, AgentSettings
 from pliant.cluster.link.dial import RefusedByServerError, ServerConnection, ServerHost, join, read_server_host
 from pliant.cluster.link.identity import NodeIdentity
 from pliant.cluster.link.messages import Join, NodeRules
-from pliant.cluster.link.node_link import LinkSettings, NodeLink
+from pliant.cluster.link.node_link import NodeLink, NodeLinkSettings
 from pliant.cluster.link.versions import versions
-from pliant.cluster.zygote.deadline import Deadline
+from pliant.cluster.zygote.deadline import OrphanDeadline
 from pliant.core.errors import Conflict, InvalidInput, PliantError, Unavailable
 from pliant.core.job import NodeId
 from pliant.core.joining import machine_name_fault, parse_join_token
@@ -85,7 +85,7 @@ def _serve(options: argparse.Namespace) -> int:
     servers = _Servers(given, identity)
     incarnation = f"{process.stamp(os.getpid())}/{secrets.token_hex(4)}"
     link = NodeLink(
-        LinkSettings(
+        NodeLinkSettings(
             identity=identity, incarnation=incarnation, versions=versions(), servers=servers.all, now=SystemClock().now
         )
     )
@@ -93,7 +93,7 @@ def _serve(options: argparse.Namespace) -> int:
     servers.learn(connection)
     _check_folder(connection.welcome.rules, identity.name)
     settings = _settings(options, state_dir, identity.name, connection)
-    deadline = Deadline(state_dir, connection.welcome.orphan_s)
+    deadline = OrphanDeadline(state_dir, connection.welcome.orphan_s)
     mailbox = Mailbox(link.send)
 
     def refused(reason: str) -> None:

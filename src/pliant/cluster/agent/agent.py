@@ -73,7 +73,7 @@ from pliant.cluster.agent.messages import (
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.tasks import Tasks
 from pliant.cluster.zygote import records
-from pliant.cluster.zygote.deadline import Deadline
+from pliant.cluster.zygote.deadline import OrphanDeadline
 from pliant.core.plan import NodeView
 from pliant.core.ports import Clock
 from pliant.isolation.report import IsolationReport, report
@@ -99,7 +99,7 @@ class Agent:
         *,
         clock: Clock,
         base_env: Mapping[str, str],
-        deadline: Deadline | None = None,
+        deadline: OrphanDeadline | None = None,
     ) -> None:
         """Begin a new term: adopt what an earlier agent left running, start a zygote, send the account of the node.
 

@@ -8,7 +8,7 @@ import logging
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -98,7 +98,7 @@ class Tasks:
         self._spaces = Spaces(self._state_dir, settings.memory_root)
         self._remains = Remains(owner_of(self._state_dir), base_env, settings.max_log_bytes)
         selector.register(self._remains, selectors.EVENT_READ, self._take_facts)
-        self._limits = NodeLimits(settings, devices, base_env, tell=self._tell)
+        self._limits = NodeLimits(settings, devices, base_env, tell=lambda task_id, words: send(_noted(task_id, words)))
         selector.register(self._limits, selectors.EVENT_READ, partial(self._limits.enforce, self._tasks))
         self._sidecars = Sidecars(settings, devices, base_env, send)
         self._adopt()
@@ -107,9 +107,6 @@ class Tasks:
 
     def __len__(self) -> int:
         return len(self._tasks)
-
-    def _tell(self, task_id: TaskId, words: str) -> None:
-        self._send(Noted(note=TaskNote(task_id=task_id, words=words)))
 
     def start(self, order: StartOrder) -> None:
         """Note a task that is to be started; ignore one whose id lives or lived."""
@@ -124,9 +121,8 @@ class Tasks:
             return
         space = self._spaces.of(job_of(order))
         program = program_of(order, self._settings, self._devices, self._base_env, space)
-        self._tasks[order.task_id] = TaskProcess(
-            record=_record_of(order, self._devices, space), program=program, space=space
-        )
+        record = _record_of(order, self._devices, space)
+        self._tasks[order.task_id] = TaskProcess(record=record, program=program, space=space)
 
     def send_signal(self, task_id: TaskId, number: int) -> None:
         """Send a signal to a task's process, now or as soon as there is one; ignore a task that does not live."""
@@ -153,7 +149,8 @@ class Tasks:
 
     def give_account(self) -> None:
         """Send how things stand, to an adapter that knows nothing or something old."""
-        self._send_spent()
+        for message in _spent(self._spent):
+            self._send(message)
         for task in self._tasks.values():
             self._send(_observed(task.record, self._settings.node_id))
         self.exits.resend()
@@ -187,9 +184,7 @@ class Tasks:
             self._send_launches()
         if (zygote := self._zygote) is not None:
             self._selector.unregister(zygote)
-            deadline = time.monotonic() + _FLUSH_S
-            while zygote.flush() and time.monotonic() < deadline:
-                time.sleep(_POLL_S)
+            zygote.flush_all(_FLUSH_S)
             idle = all(task.record.zygote_pid not in (None, zygote.pid) for task in self._tasks.values())
             zygote.end(_FLUSH_S if idle else 0.0, force=idle and zygote.warm is None)
         for task in self._tasks.values():
@@ -209,12 +204,8 @@ class Tasks:
         return self._zygote.silent_s(now)
 
     def _start_zygote(self) -> ZygoteProcess:
-        settings = ZygoteSettings(
-            state_dir=self._state_dir,
-            term=self._term,
-            entry=self._settings.entry,
-            preload=self._settings.preload,
-        )
+        entry, preload = self._settings.entry, self._settings.preload
+        settings = ZygoteSettings(state_dir=self._state_dir, term=self._term, entry=entry, preload=preload)
         zygote = self._zygote = ZygoteProcess(settings, {**self._base_env, **thread_limits(1)})
         self._selector.register(zygote, selectors.EVENT_READ, partial(self._receive_from, zygote))
         self._send(_readiness(zygote))
@@ -289,18 +280,14 @@ class Tasks:
         records.forget(self._state_dir, reported_before=self._clock.now() - _KEEP_RECORDS_S)
         found = records.read_all(self._state_dir)
         self._spent.update(record.task_id for record in found)
-        self._send_spent()
+        for message in _spent(self._spent):
+            self._send(message)
         for record in found:
             if not record.reported:
                 space = self._spaces.of(record.job or record.task_id)
                 task = self._tasks[record.task_id] = TaskProcess(record=record, space=space)
                 self._send(_observed(record, self._settings.node_id))
                 self._resolve(task, _NEVER_STARTED)
-
-    def _send_spent(self) -> None:
-        spent = tuple(self._spent)
-        for first in range(0, len(spent), _SPENT_IDS_PER_MESSAGE):
-            self._send(Spent(task_ids=spent[first : first + _SPENT_IDS_PER_MESSAGE]))
 
     def _resolve(self, task: TaskProcess, never_started: str) -> None:
         """Learn from its record what became of a task of which no zygote reports."""
@@ -361,20 +348,34 @@ class Tasks:
 
     def _finish(self, task: TaskProcess, end: tuple[int | None, str], facts: ExitFacts) -> None:
         """Free the slots of a task of which nothing lives, and report it."""
-        exit_code, error = end
-        task_id = task.record.task_id
-        del self._tasks[task_id]
+        del self._tasks[task.record.task_id]
         remains.discard(task.record)
-        records.program_path(self._state_dir, task_id).unlink(missing_ok=True)
-        if lacks := lacks_pliant(task.record, exit_code, facts):
-            exit_code, error = None, lacks
-        ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error, cause=task.cause, facts=facts)
-        self.exits.report(ended, replace(task.record, ended_at=self._clock.now(), exit_code=exit_code, error=error))
+        records.program_path(self._state_dir, task.record.task_id).unlink(missing_ok=True)
+        self.exits.report(*_outcome(task, end, facts, at=self._clock.now()))
 
     def _unwatch(self, task: TaskProcess) -> None:
         if task.pidfd is not None:
             self._selector.unregister(task.pidfd)
             task.close()
+
+
+def _noted(task_id: TaskId, words: str) -> Noted:
+    return Noted(note=TaskNote(task_id=task_id, words=words))
+
+
+def _outcome(task: TaskProcess, end: tuple[int | None, str], facts: ExitFacts, *, at: float) -> tuple[TaskExit, Record]:
+    """Return a task's exit, and what its record says from now on."""
+    exit_code, error = end
+    if lacks := lacks_pliant(task.record, exit_code, facts):
+        exit_code, error = None, lacks
+    ended = TaskExit(task_id=task.record.task_id, exit_code=exit_code, error=error, cause=task.cause, facts=facts)
+    return ended, replace(task.record, ended_at=at, exit_code=exit_code, error=error)
+
+
+def _spent(task_ids: Iterable[TaskId]) -> Iterator[Spent]:
+    spent = tuple(task_ids)
+    for first in range(0, len(spent), _SPENT_IDS_PER_MESSAGE):
+        yield Spent(task_ids=spent[first : first + _SPENT_IDS_PER_MESSAGE])
 
 
 def _observed(record: Record, node_id: NodeId) -> Observed:

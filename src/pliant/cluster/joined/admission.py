@@ -9,7 +9,7 @@ from pliant.core.job import NodeId
 from pliant.core.plan import NodeView
 
 
-class Admission(Protocol):
+class NodeAdmission(Protocol):
     """Who may be a machine of the pool. Its methods may wait; all raise PliantError with words for whom they refuse."""
 
     def join(self, join: Join, *, is_living: Callable[[NodeId], bool]) -> Joined:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pliant.cluster.agent.messages import FromAgent, NodeFound
-from pliant.cluster.joined.admission import Admission, HubSettings
-from pliant.cluster.joined.nodes import JoinedNode, Nodes
+from pliant.cluster.joined.admission import HubSettings, NodeAdmission
+from pliant.cluster.joined.nodes import ClusterOfNodes, JoinedNode
 from pliant.cluster.json_lines import MAX_LINE_BYTES, decode, encode
 from pliant.cluster.link.messages import (
     FROM_NODE,
@@ -23,7 +23,7 @@ from pliant.cluster.link.messages import (
     MAX_GREETING_BYTES,
     Here,
     Join,
-    Refused,
+    JoinRefused,
     Renew,
     RenewCertificate,
     Renewed,
@@ -46,26 +46,26 @@ _MAX_SLOTS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class HubState:
     """What the connections of a hub share."""
 
-    nodes: Nodes
-    admission: Admission
+    nodes: ClusterOfNodes
+    admission: NodeAdmission
     settings: HubSettings
     loop: asyncio.AbstractEventLoop
     in_thread: Callable[[Callable[[], Any]], "asyncio.Future[Any]"]
     """Does what may wait."""
     begin: Callable[[Coroutine[Any, Any, None]], None]
     """Does something while the loop goes on."""
-    strangers: set["Connection"] = field(default_factory=set)
-    connections: dict[NodeId, "Connection"] = field(default_factory=dict)
+    strangers: set["NodeConnection"] = field(default_factory=set)
+    connections: dict[NodeId, "NodeConnection"] = field(default_factory=dict)
 
 
-class Connection(asyncio.Protocol):
+class NodeConnection(asyncio.Protocol):
     """One connection; used in the hub's loop alone, but for `write`."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, hub: HubState) -> None:
+        self._hub = hub
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._max_bytes = MAX_GREETING_BYTES
@@ -83,13 +83,13 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        if len(self._desk.strangers) >= _MAX_STRANGERS:
+        if len(self._hub.strangers) >= _MAX_STRANGERS:
             self.abort()
             return
-        self._desk.strangers.add(self)
+        self._hub.strangers.add(self)
         if (sock := transport.get_extra_info("socket")) is not None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._timer = self._desk.loop.call_later(GREETING_S, self.abort)
+        self._timer = self._hub.loop.call_later(GREETING_S, self.abort)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -108,19 +108,19 @@ class Connection(asyncio.Protocol):
                 return
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        self._desk.strangers.discard(self)
+        self._hub.strangers.discard(self)
         if self._timer is not None:
             self._timer.cancel()
         if self._node is not None:
             self._node.outbox.detach(self.write)
-        if self._name is not None and self._desk.connections.get(self._name) is self:
-            del self._desk.connections[self._name]
+        if self._name is not None and self._hub.connections.get(self._name) is self:
+            del self._hub.connections[self._name]
             _log.info("the link to %s is lost", self._name)
         self._transport = None
 
     def write(self, data: bytes) -> None:
         """Send, from any thread."""
-        self._desk.loop.call_soon_threadsafe(self._write, data)
+        self._hub.loop.call_soon_threadsafe(self._write, data)
 
     def abort(self) -> None:
         """End at once."""
@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             return
         _log.warning("a link is ended (%s): %s", self._name or "a stranger's", reason)
-        self._send(Refused(reason=reason, is_final=is_final))
+        self._send(JoinRefused(reason=reason, is_final=is_final))
         self._transport.close()
 
     def _write(self, data: bytes) -> None:
@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
         if not self._is_greeted:
             self._is_greeted = True
             greeting = decode(line, GREETINGS)
-            self._desk.begin(self._answer(self._join(greeting) if isinstance(greeting, Join) else self._meet(greeting)))
+            self._hub.begin(self._answer(self._join(greeting) if isinstance(greeting, Join) else self._meet(greeting)))
             return
         if self._node is None or self._name is None:
             raise ValueError("it speaks before it was answered")
@@ -161,15 +161,15 @@ class Connection(asyncio.Protocol):
         if isinstance(message, Renew):
             self._renew(message, self._node)
         elif isinstance(message, RenewCertificate):
-            self._desk.begin(self._answer(self._renew_certificate(self._name, message.request)))
+            self._hub.begin(self._answer(self._renew_certificate(self._name, message.request)))
         else:
-            self._desk.nodes.hear(self._node)
+            self._hub.nodes.hear(self._node)
             self._deliver(message, self._name, self._node)
 
     def _renew(self, message: Renew, node: JoinedNode) -> None:
         node.outbox.confirm(message.received)
-        if self._desk.settings.may_renew():
-            self._desk.nodes.hear(node)
+        if self._hub.settings.may_renew():
+            self._hub.nodes.hear(node)
             self._send(Renewed(number=message.number))
 
     def _deliver(self, message: FromAgent, name: NodeId, node: JoinedNode) -> None:
@@ -178,8 +178,8 @@ class Connection(asyncio.Protocol):
                 return  # an account that another connection asked for
             _check_node(message.node, name)
             self._is_accounted = True
-            self._desk.in_thread(lambda: self._desk.admission.note(message.node)).add_done_callback(_log_failure)
-            self._desk.loop.call_soon(self._desk.nodes.changed)
+            self._hub.in_thread(lambda: self._hub.admission.note(message.node)).add_done_callback(_log_failure)
+            self._hub.loop.call_soon(self._hub.nodes.changed)
         if self._is_accounted:
             node.outbox.take(message)
 
@@ -194,22 +194,22 @@ class Connection(asyncio.Protocol):
             self.end("the server cannot answer this machine just now; its log says why")
 
     async def _join(self, join: Join) -> None:
-        desk = self._desk
-        joined = await desk.in_thread(lambda: desk.admission.join(join, is_living=desk.nodes.is_living))
+        hub = self._hub
+        joined = await hub.in_thread(lambda: hub.admission.join(join, is_living=hub.nodes.is_living))
         _log.info("%s was taken into the pool", join.name)
         self._send(joined)
         if self._transport is not None:
             self._transport.close()
 
     async def _meet(self, here: Here) -> None:
-        if difference := self._desk.settings.versions.difference(here.versions):
+        if difference := self._hub.settings.versions.difference(here.versions):
             self.end(f"this machine has {difference}; install the same on both", is_final=True)
             return
         certificate = self._certificate()
         if certificate is None:
             self.end("this machine has shown no certificate of the pool's; join it with a token", is_final=True)
             return
-        self._welcome(await self._desk.in_thread(lambda: self._desk.admission.check(certificate)), here)
+        self._welcome(await self._hub.in_thread(lambda: self._hub.admission.check(certificate)), here)
 
     def _certificate(self) -> bytes | None:
         transport = self._transport
@@ -219,8 +219,8 @@ class Connection(asyncio.Protocol):
     def _welcome(self, name: NodeId, here: Here) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        nodes, settings = self._desk.nodes, self._desk.settings
-        before = self._desk.connections.get(name)
+        nodes, settings = self._hub.nodes, self._hub.settings
+        before = self._hub.connections.get(name)
         if before is not None:
             if before.is_of_another(here) and nodes.is_living(name):
                 self.end(
@@ -229,11 +229,11 @@ class Connection(asyncio.Protocol):
                 )
                 return
             before.abort()
-        self._desk.strangers.discard(self)
+        self._hub.strangers.discard(self)
         if self._timer is not None:
             self._timer.cancel()
         self._name, self._incarnation, self._max_bytes = name, here.incarnation, MAX_LINE_BYTES
-        self._desk.connections[name] = self
+        self._hub.connections[name] = self
         self._node = node = nodes.greet(name)
         key = node.outbox.key
 
@@ -251,7 +251,7 @@ class Connection(asyncio.Protocol):
         return here.incarnation != self._incarnation
 
     async def _renew_certificate(self, name: NodeId, request: str) -> None:
-        self._send(await self._desk.in_thread(lambda: self._desk.admission.renew(name, request)))
+        self._send(await self._hub.in_thread(lambda: self._hub.admission.renew(name, request)))
 
 
 def _check_node(node: NodeView, name: NodeId) -> None:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from pliant.cluster.joined.admission import Admission, HubSettings
-from pliant.cluster.joined.connection import GREETING_S, Connection, Desk
-from pliant.cluster.joined.nodes import Nodes
+from pliant.cluster.joined.admission import HubSettings, NodeAdmission
+from pliant.cluster.joined.connection import GREETING_S, HubState, NodeConnection
+from pliant.cluster.joined.nodes import ClusterOfNodes
 from pliant.core.job import NodeId
 
 _log = logging.getLogger(__name__)
@@ -30,11 +30,16 @@ class NodeHub:
     """Listens for the agents of other machines, and connects each with the adapter of its node."""
 
     def __init__(
-        self, sock: socket.socket, context: ssl.SSLContext, nodes: Nodes, admission: Admission, settings: HubSettings
+        self,
+        sock: socket.socket,
+        context: ssl.SSLContext,
+        nodes: ClusterOfNodes,
+        admission: NodeAdmission,
+        settings: HubSettings,
     ) -> None:
         """Take a bound socket, the server's end of TLS (which asks for certificates), and who decides what."""
         self._loop = asyncio.new_event_loop()
-        self._desk = Desk(
+        self._hub = HubState(
             nodes=nodes,
             admission=admission,
             settings=settings,
@@ -65,7 +70,7 @@ class NodeHub:
         self._loop.call_soon_threadsafe(self._hang_up, node_id)
 
     def _hang_up(self, node_id: NodeId) -> None:
-        if (connection := self._desk.connections.get(node_id)) is not None:
+        if (connection := self._hub.connections.get(node_id)) is not None:
             connection.end("this machine was removed from the pool", is_final=True)
 
     def _in_thread(self, work: Callable[[], Any]) -> "asyncio.Future[Any]":
@@ -79,7 +84,7 @@ class NodeHub:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         listening = self._loop.create_server(
-            lambda: Connection(self._desk), sock=self._sock, ssl=self._context, ssl_handshake_timeout=GREETING_S
+            lambda: NodeConnection(self._hub), sock=self._sock, ssl=self._context, ssl_handshake_timeout=GREETING_S
         )
         server = self._loop.run_until_complete(listening)
         self._look()
@@ -87,7 +92,7 @@ class NodeHub:
             self._loop.run_forever()
         finally:
             server.close()
-            for connection in [*self._desk.strangers, *self._desk.connections.values()]:
+            for connection in [*self._hub.strangers, *self._hub.connections.values()]:
                 connection.abort()
             for task in self._under_way:
                 task.cancel()
@@ -96,7 +101,7 @@ class NodeHub:
 
     def _look(self) -> None:
         try:
-            self._desk.nodes.look()
+            self._hub.nodes.look()
         except Exception:  # noqa: BLE001 - the top of the loop
             _log.exception("the machines could not be looked at; it is tried again")
         self._loop.call_later(_LOOK_S, self._look)

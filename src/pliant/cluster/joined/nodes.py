@@ -41,7 +41,7 @@ class JoinedNode:
     hearing: Hearing
 
 
-class Nodes:
+class ClusterOfNodes:
     """All nodes of a pool; implements `pliant.core.ports.Cluster`. Safe to call from any thread.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Final
 from pliant.cluster.json_lines import MAX_LINE_BYTES, Message, decode, encode
 from pliant.cluster.link.authority import SERVER_NAME, pin_of
 from pliant.cluster.link.identity import NodeIdentity
-from pliant.cluster.link.messages import TO_NODE, Here, Join, Joined, Refused, ToNode, Welcome
+from pliant.cluster.link.messages import TO_NODE, Here, Join, Joined, JoinRefused, ToNode, Welcome
 from pliant.core.errors import InvalidInput, Unavailable
 
 DEFAULT_PORT: Final = 7314
@@ -51,7 +51,7 @@ def read_server_host(text: str) -> ServerHost:
 class RefusedByServerError(Exception):
     """The server does not want this machine."""
 
-    def __init__(self, refused: Refused) -> None:
+    def __init__(self, refused: JoinRefused) -> None:
         super().__init__(refused.reason)
         self.is_final = refused.is_final
 
@@ -146,7 +146,7 @@ async def _ask(
         raise Unavailable(
             f"{server} does not answer as a server of Pliant does: {_words(error, 'nothing came')}"
         ) from error
-    if isinstance(answer, Refused):
+    if isinstance(answer, JoinRefused):
         raise RefusedByServerError(answer)
     return answer
 
@@ -156,5 +156,5 @@ def _words(error: Exception, otherwise: str) -> str:
 
 
 _ANSWERS: Final[Mapping[str, type[ToNode]]] = {
-    kind: message for kind, message in TO_NODE.items() if message in (Joined, Refused, Welcome)
+    kind: message for kind, message in TO_NODE.items() if message in (Joined, JoinRefused, Welcome)
 }

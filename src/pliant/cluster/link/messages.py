@@ -3,7 +3,7 @@
 A connection begins in one of two ways. A machine that has no certificate yet says `Join` and gets `Joined`, and that
 is all; it connects again. One that has says `Here`, and gets `Welcome`: from then on the messages of
 `pliant.cluster.agent.messages` pass in both directions, and `Renew` and `Renewed` between them. Whatever is not
-granted is answered by `Refused`, and the connection ends.
+granted is answered by `JoinRefused`, and the connection ends.
 
     agent                                        server
     Here(name, channel="", received=0)  ──────▶
@@ -112,7 +112,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class JoinRefused:
     """No."""
 
     reason: str
@@ -166,11 +166,11 @@ class Renewed:
 
 Greeting = Join | Here
 FromNode = Greeting | Renew | RenewCertificate | FromAgent
-ToNode = Joined | Refused | Welcome | Renewed | ToAgent
+ToNode = Joined | JoinRefused | Welcome | Renewed | ToAgent
 
 GREETINGS: Final[Mapping[str, type[Greeting]]] = by_kind((Join, Here))
 FROM_NODE: Final[Mapping[str, type[Renew | RenewCertificate | FromAgent]]] = {
     **by_kind((Renew, RenewCertificate)),
     **FROM_AGENT,
 }
-TO_NODE: Final[Mapping[str, type[ToNode]]] = {**by_kind((Joined, Refused, Welcome, Renewed)), **TO_AGENT}
+TO_NODE: Final[Mapping[str, type[ToNode]]] = {**by_kind((Joined, JoinRefused, Welcome, Renewed)), **TO_AGENT}

@@ -2,9 +2,9 @@
 agent lives.
 
 Theory of operation. What prolongs the life of the tasks is an answered `Renew`, counted from when it was sent
-(`Deadline`). A network that has lost packets is silent for longer than it was cut: TCP waits twice as long after every
-try. So when an answer is late a second connection is dialled beside the first, and whichever the server welcomes is
-used from then on:
+(`OrphanDeadline`). A network that has lost packets is silent for longer than it was cut: TCP waits twice as long after
+every try. So when an answer is late a second connection is dialled beside the first, and whichever the server welcomes
+is used from then on:
 
     0.00 s   Renew 41 is sent, and lost with all that follows: the cable is cut
     0.65 s   nothing was answered for that long: a second connection is dialled, again and again
@@ -32,15 +32,15 @@ from pliant.cluster.link.messages import (
     TO_NODE,
     Here,
     Joined,
+    JoinRefused,
     NodeRules,
-    Refused,
     Renew,
     RenewCertificate,
     Renewed,
     Versions,
     Welcome,
 )
-from pliant.cluster.zygote.deadline import Deadline, boot_time
+from pliant.cluster.zygote.deadline import OrphanDeadline, boot_time
 from pliant.core.errors import InvalidInput, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ _END_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkSettings:
+class NodeLinkSettings:
     """What a link needs to know."""
 
     identity: NodeIdentity
@@ -70,7 +70,7 @@ class LinkSettings:
 class NodeLink:
     """Keeps a connection to the server: `connect` first, then `serve`."""
 
-    def __init__(self, settings: LinkSettings) -> None:
+    def __init__(self, settings: NodeLinkSettings) -> None:
         self.renewed: Callable[[NodeRules], None] = lambda _rules: None
         """Called with the rules of a later server, if they are not those of the first."""
         self.refused: Callable[[str], None] = lambda _reason: None
@@ -78,7 +78,7 @@ class NodeLink:
         self._settings = settings
         self._put: Callable[[ToAgent], None] | None = None
         self._waiting: list[ToAgent] = []
-        self._deadline: Deadline | None = None
+        self._deadline: OrphanDeadline | None = None
         self._connection: ServerConnection | None = None
         self._first: Welcome | None = None
         self._channel = ""
@@ -121,7 +121,7 @@ class NodeLink:
                 self._thread.start()
                 return connection
 
-    def serve(self, put: Callable[[ToAgent], None], deadline: Deadline) -> None:
+    def serve(self, put: Callable[[ToAgent], None], deadline: OrphanDeadline) -> None:
         """Hand to an agent what has arrived and what will; answers put off its deadline.
 
         Args:
@@ -296,7 +296,7 @@ class NodeLink:
                 self._put_off()
         elif isinstance(message, Joined):
             self._settings.identity.accept(message.certificate, message.authority)
-        elif isinstance(message, Refused):
+        elif isinstance(message, JoinRefused):
             self._note_trouble(message.reason, _log.warning)
             if message.is_final:
                 self.refused(message.reason)

@@ -29,7 +29,7 @@ def boot_time() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Deadline:
+class OrphanDeadline:
     """The agent's hold on the file.
 
     Args:

@@ -50,6 +50,12 @@ class ZygoteProcess:
         """Send what the socket takes; return whether something is left."""
         return self._lines.flush()
 
+    def flush_all(self, timeout_s: float) -> None:
+        """Send all that is queued, unless the socket takes it no sooner than this."""
+        deadline = time.monotonic() + timeout_s
+        while self.flush() and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+
     def ping(self, now: float) -> None:
         """Queue the question whether it is well, unless one is not answered yet; one that still imports is not asked.
 

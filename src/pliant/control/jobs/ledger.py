@@ -88,6 +88,11 @@ class Ledger:
         """Return one of them."""
         return self._jobs.get(job_id)
 
+    def is_out_of_reach(self, job_id: JobId) -> bool:
+        """Tell whether a job may go on where nobody hears it."""
+        live = self.get(job_id)
+        return live is not None and live.is_out_of_reach(self._cluster.silent_nodes())
+
     def load(self, jobs: Mapping[JobId, LiveJob]) -> None:
         """Begin with what the store remembers."""
         self._jobs = dict(jobs)

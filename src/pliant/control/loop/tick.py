@@ -120,10 +120,9 @@ class Control:
         self.kernels = KernelRequests(self._ledger, settings)
         self.ending = EndRequests(self._ledger, cluster)
         self.standing = JobStanding(store=store, find=self._ledger.get, policy=settings.policy)
-        policy = settings.policy
         preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
-        self._planner = Planner(self._ledger, policy, preparations, self.queues, self.standing, out_of_use)
-        self.previews = Previews(self._ledger, self.requests, self.queues, acceptance, policy, out_of_use)
+        self._planner = Planner(self._ledger, settings.policy, preparations, self.queues, self.standing, out_of_use)
+        self.previews = Previews(self._ledger, self.requests, self.queues, acceptance, settings.policy, out_of_use)
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, queues=self.queues, out_of_use=out_of_use, tick_age_s=self.tick_age_s
         )
@@ -347,12 +346,10 @@ class Control:
         self._links.close(ended.task_id)
 
     def _fence(self, item: LeaseEnded) -> None:
-        if self._leases.has_lease(item.task_id):
-            return  # it spoke after all
-        live = self._ledger.get(job_of(item.task_id))
-        if live is not None and live.is_out_of_reach(self._cluster.silent_nodes()):
+        if self._ledger.is_out_of_reach(job_of(item.task_id)):
             self._leases.wait_again(item.task_id)
-            return
+        if self._leases.has_lease(item.task_id):
+            return  # it spoke after all, or may live where nobody hears it
         how = f"gave no sign of life for {self._leases.lease_s:.1f} s"
         fence(draft := self._ledger.draft(), self._kinds, job_of(item.task_id), item.task_id, how)
         self._commit_for(draft, item)

@@ -36,11 +36,12 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--orphan-s", type=float, default=DEFAULT_ORPHAN_S, metavar="SECONDS", help=orphan_help)
 
 
-def cluster_settings(given: argparse.Namespace) -> ClusterSettings | None:
-    """Return what the options say; None: no machine may join."""
+def cluster_settings(given: argparse.Namespace) -> dict[str, ClusterSettings]:
+    """Return what the options say, for `ServerSettings`; nothing, if no machine may join."""
     if given.cluster is None:
-        return None
-    return ClusterSettings(port=given.agent_port, interface=given.interface, orphan_s=given.orphan_s)
+        return {}
+    settings = ClusterSettings(port=given.agent_port, interface=given.interface, orphan_s=given.orphan_s)
+    return {"cluster": settings}
 
 
 def cluster_problems(given: argparse.Namespace) -> Iterator[Problem]:

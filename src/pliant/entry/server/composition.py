@@ -1,7 +1,6 @@
 """What one server is made of: which room is given what. Starts the agent and the keepers of catalogs, no loop."""
 
 import os
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,28 +8,23 @@ from pathlib import Path
 import pliant
 from pliant.catalog.datasets.use_cases import DatasetCatalog
 from pliant.catalog.models.services import ModelServices
-from pliant.cluster.agent.settings import PRELOAD, AgentSettings
-from pliant.cluster.channel import AgentThread
-from pliant.cluster.node import NodeCluster
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.loop.tick import Control
 from pliant.control.requests.sharing import sharing_of
 from pliant.control.settings import ControlSettings, Timeouts
 from pliant.control.upkeep.backup import Backup
 from pliant.control.upkeep.cleanup import Upkeep
-from pliant.core.job import NodeId
-from pliant.core.ports import Cluster
 from pliant.core.server_option import ServerFacts
 from pliant.entry.clock import SystemClock
 from pliant.entry.server.database import display_url, is_server
 from pliant.entry.server.home import ADDRESS, SERVER_FILE, Home
-from pliant.entry.server.isolation import check_walls, max_disk_bytes, why_alone
+from pliant.entry.server.isolation import check_walls, why_alone
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.children import ConfinedChildren
+from pliant.entry.server.rooms.cluster import ClusterRoom, homes
 from pliant.entry.server.rooms.datasets import open_datasets
 from pliant.entry.server.rooms.endpoints import ServingRoom, gateway_options, open_serving
 from pliant.entry.server.rooms.environments import base_environment, open_environments
-from pliant.entry.server.rooms.machines import MachinesRoom, open_machines, own_address
 from pliant.entry.server.rooms.notices import open_notices
 from pliant.entry.server.rooms.people import open_people
 from pliant.entry.server.rooms.tuning import TuningRoom, open_tuning
@@ -47,13 +41,10 @@ from pliant.server.tunnels import TunnelHub
 from pliant.store.sql import SqlStore
 
 CLOSE_S = 5
-QUIET = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
-"""Otherwise torch warns in the logs of tasks whenever a connection of a generation that is over closes."""
-_SHARED_MEMORY = Path("/dev/shm")
 _IBM_MODULES = Path(pliant.__file__).parent / "ibm" / "modules"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Composition:
     """A server that is put together and not started yet."""
 
@@ -63,8 +54,7 @@ class Composition:
     notices: NoticeSender
     serving: ServingRoom
     tuning: TuningRoom
-    machines: MachinesRoom | None = None
-    """None: no machine may join."""
+    cluster: ClusterRoom
 
     def start(self) -> None:
         """Take up what an earlier server left."""
@@ -75,29 +65,15 @@ class Composition:
         self.notices.start()
         self.serving.start()
         self.tuning.start()
-        if self.machines is not None:
-            self.machines.nodes.changed = self.context.control.wake
-            self.machines.start()
+        self.cluster.start(self.context.control.wake)
 
 
 def compose(
-    settings: ServerSettings,
-    home: Home,
-    listener: Listener,
-    store: SqlStore,
-    stack: ExitStack,
-    *,
-    is_sure: Callable[[], bool],
+    settings: ServerSettings, home: Home, listener: Listener, store: SqlStore, cluster: ClusterRoom, stack: ExitStack
 ) -> Composition:
-    """Open everything that a server needs; what is to be closed goes onto the stack. `is_sure` tells that it leads."""
+    """Open everything that a server needs; what is to be closed goes onto the stack."""
     clock, registry = SystemClock(), store.registry
-    agent = _agent(settings, home, listener)
-    base_env = allowed({**QUIET, **os.environ}, settings.pass_env)
-    own_node = NodeCluster(AgentThread(agent, clock=clock, base_env=base_env))
-    stack.callback(own_node.close)
-    machines = open_machines(settings, agent, own_node, home, listener, store, is_sure=is_sure)
-    cluster: Cluster = own_node if machines is None else machines.nodes
-    nodes = cluster.observe().nodes
+    nodes = cluster.nodes.observe().nodes
     check_walls(settings.isolation, nodes)
     alone = why_alone(settings.host, trusted=settings.trust_everyone, nodes=nodes)
     links, tunnels, event_signal = LinkHub(), TunnelHub(), EventSignal()
@@ -112,9 +88,9 @@ def compose(
     stack.callback(notices.sender.close)
     inputs = JobInputs(data=data, preparations=environments, notices=notices.keeper, user_of=system_ids.of)
     own = _control_settings(settings, home, listener, data.data_root)
-    control = Control(store=store, cluster=cluster, links=links, clock=clock, inputs=inputs, settings=own)
+    control = Control(store=store, cluster=cluster.nodes, links=links, clock=clock, inputs=inputs, settings=own)
     environments.watch(control.wake)
-    control.inquiries.machines.joining = None if machines is None else machines.joining
+    control.inquiries.machines.joining = cluster.joining
     shutdown = Shutdown(control=control, event_signal=event_signal, links=links, tunnels=tunnels)
     sharing = sharing_of(registry, clock, people.authenticator.has_user)
     models = make_models(registry, clock, control, sharing, people.authenticator.has_user)
@@ -145,20 +121,11 @@ def compose(
         frameworks=home.path / "frameworks",
         children=children,
         shut_down=lambda: shutdown.begin_once("a request"),
-        trouble=own_node.trouble,
+        trouble=cluster.trouble,
         facts=_facts(settings, home, url, data.data_root, clock),
     )
-    if machines is not None:
-        stack.callback(machines.close)
-    return Composition(
-        context=context,
-        shutdown=shutdown,
-        data=data,
-        notices=notices.sender,
-        serving=serving,
-        tuning=tuning,
-        machines=machines,
-    )
+    sender = notices.sender
+    return Composition(context, shutdown, data, sender, serving, tuning, cluster)
 
 
 def _facts(settings: ServerSettings, home: Home, url: str, data_root: Path, clock: SystemClock) -> ServerFacts:
@@ -193,41 +160,16 @@ def _upkeep(
     )
 
 
-def _agent(settings: ServerSettings, home: Home, listener: Listener) -> AgentSettings:
-    return AgentSettings(
-        node_id=NodeId("local"),
-        state_dir=home.path / "agent",
-        num_slots=settings.num_slots,
-        labels=settings.labels,
-        host=own_address(settings, listener),
-        preload=(*PRELOAD, *settings.preload),
-        memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}",
-        isolation=settings.isolation,
-        uid=None if settings.uids is None else settings.uids.start,
-        may_read=settings.may_read,
-        may_write=settings.may_write,
-        hides=_homes(),
-        max_disk_bytes=max_disk_bytes(settings.max_disk, home.path),
-        max_log_bytes=settings.max_log_bytes,
-    )
-
-
 def _children(settings: ServerSettings, home: Home, system_ids: SystemIds) -> ConfinedChildren:
     return ConfinedChildren(
         home=home.path,
         env=allowed(os.environ, settings.pass_env),
         user_of=system_ids.of,
         reads=(*base_environment().site, *settings.may_read),
-        hides=_homes(),
+        hides=homes(),
         is_off=settings.isolation == "off",
         required=settings.isolation == "required",
     )
-
-
-def _homes() -> tuple[str, ...]:
-    """Return the home of the user who runs the server, which no task needs."""
-    home = os.path.expanduser("~")
-    return (home,) if os.path.isabs(home) and os.path.isdir(home) and os.path.dirname(home) != home else ()
 
 
 def _control_settings(settings: ServerSettings, home: Home, listener: Listener, data_root: Path) -> ControlSettings:

@@ -21,6 +21,7 @@ from pliant.entry.server.home import SERVER_FILE, FolderLock, Home, open_home
 from pliant.entry.server.lead import Keeper, lead_of, refusal
 from pliant.entry.server.listener import Listener, WebServer, open_listener, use_certificate_of
 from pliant.entry.server.pool import folder_of
+from pliant.entry.server.rooms.cluster import open_cluster
 from pliant.entry.server.rooms.people import print_once, reset_administrator
 from pliant.entry.server.settings import ServerSettings, read_settings
 from pliant.entry.server.standby import stand_by
@@ -86,7 +87,8 @@ def serve(
     """Put the rooms together and serve until told to end; `is_sure` tells that this server leads."""
     clock = SystemClock()
     with ExitStack() as stack:
-        composition = compose(settings, home, listener, store, stack, is_sure=is_sure)
+        cluster = open_cluster(settings, home, listener, store, stack, is_sure=is_sure)
+        composition = compose(settings, home, listener, store, cluster, stack)
         control, shutdown = composition.context.control, composition.shutdown
         config = listener.config(
             make_app(composition.context, IBM, site=_site(settings, listener)),

@@ -13,7 +13,7 @@ from pliant.cluster.agent.interface import address_of
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.joined.admission import HubSettings
 from pliant.cluster.joined.hub import NodeHub
-from pliant.cluster.joined.nodes import Nodes
+from pliant.cluster.joined.nodes import ClusterOfNodes
 from pliant.cluster.link.authority import FOLDER, Authority, fingerprint, name_in, open_authority
 from pliant.cluster.link.messages import Join, Joined, NodeRules
 from pliant.cluster.link.versions import versions
@@ -38,7 +38,7 @@ AGENTS_FILE: Final = "agents.json"
 class MachinesRoom:
     """What a server that takes machines has for it."""
 
-    nodes: Nodes
+    nodes: ClusterOfNodes
     hub: NodeHub
     joining: JoiningRoom
     announcement: Path
@@ -82,7 +82,7 @@ def open_machines(
     clock = SystemClock()
     joining = Joining(registry=store.registry, now=clock.now, token_hex=secrets.token_hex)
     authority = open_authority(home.path / FOLDER, now=clock.now())
-    nodes = Nodes(
+    nodes = ClusterOfNodes(
         own, _known(joining.all(), store.tasks(live=True)), lease_s=settings.lease_s, orphan_s=settings.cluster.orphan_s
     )
     sock = _listen(settings.host, settings.cluster.port)
@@ -114,7 +114,7 @@ def open_machines(
 
 
 class PoolAdmission:
-    """Who may be a machine of this pool; implements `pliant.cluster.joined.admission.Admission`."""
+    """Who may be a machine of this pool; implements `pliant.cluster.joined.admission.NodeAdmission`."""
 
     def __init__(self, authority: Authority, joining: Joining, now: Callable[[], float]) -> None:
         self._authority = authority

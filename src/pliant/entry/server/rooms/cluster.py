@@ -1,0 +1,98 @@
+"""The room of the cluster: the server's own machine with its agent, and those that have joined, if any may."""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pliant.cluster.agent.settings import PRELOAD, AgentSettings
+from pliant.cluster.channel import AgentThread
+from pliant.cluster.node import NodeCluster
+from pliant.control.requests.joining import JoiningRoom
+from pliant.core.job import NodeId
+from pliant.core.ports import Cluster
+from pliant.entry.clock import SystemClock
+from pliant.entry.server.home import Home
+from pliant.entry.server.isolation import max_disk_bytes
+from pliant.entry.server.listener import Listener
+from pliant.entry.server.rooms.machines import MachinesRoom, open_machines, own_address
+from pliant.entry.server.settings import ServerSettings
+from pliant.isolation.variables import allowed
+from pliant.store.sql import SqlStore
+
+QUIET: Final = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
+"""Otherwise torch warns in the logs of tasks whenever a connection of a generation that is over closes."""
+_SHARED_MEMORY: Final = Path("/dev/shm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRoom:
+    """The nodes of a pool, as one cluster."""
+
+    nodes: Cluster
+    trouble: Callable[[], str]
+    """Tells what keeps tasks from being started on the server's own machine, in words."""
+    machines: MachinesRoom | None
+    """None: no machine may join."""
+
+    @property
+    def joining(self) -> JoiningRoom | None:
+        """How machines join."""
+        return None if self.machines is None else self.machines.joining
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Let agents of other machines connect; `wake` is called when one has come or gone."""
+        if self.machines is not None:
+            self.machines.nodes.changed = wake
+            self.machines.start()
+
+
+def open_cluster(
+    settings: ServerSettings,
+    home: Home,
+    listener: Listener,
+    store: SqlStore,
+    stack: ExitStack,
+    *,
+    is_sure: Callable[[], bool],
+) -> ClusterRoom:
+    """Start this machine's agent, and listen for those of others; what is to be closed goes onto the stack.
+
+    `is_sure` tells that this server leads, for sure.
+    """
+    agent = _agent(settings, home, listener)
+    base_env = allowed({**QUIET, **os.environ}, settings.pass_env)
+    own = NodeCluster(AgentThread(agent, clock=SystemClock(), base_env=base_env))
+    stack.callback(own.close)
+    machines = open_machines(settings, agent, own, home, listener, store, is_sure=is_sure)
+    if machines is None:
+        return ClusterRoom(nodes=own, trouble=own.trouble, machines=None)
+    stack.callback(machines.close)
+    return ClusterRoom(nodes=machines.nodes, trouble=own.trouble, machines=machines)
+
+
+def _agent(settings: ServerSettings, home: Home, listener: Listener) -> AgentSettings:
+    return AgentSettings(
+        node_id=NodeId("local"),
+        state_dir=home.path / "agent",
+        num_slots=settings.num_slots,
+        labels=settings.labels,
+        host=own_address(settings, listener),
+        preload=(*PRELOAD, *settings.preload),
+        memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}",
+        isolation=settings.isolation,
+        uid=None if settings.uids is None else settings.uids.start,
+        may_read=settings.may_read,
+        may_write=settings.may_write,
+        hides=homes(),
+        max_disk_bytes=max_disk_bytes(settings.max_disk, home.path),
+        max_log_bytes=settings.max_log_bytes,
+    )
+
+
+def homes() -> tuple[str, ...]:
+    """Return the home of the user who runs the server, which no task needs."""
+    home = os.path.expanduser("~")
+    return (home,) if os.path.isabs(home) and os.path.isdir(home) and os.path.dirname(home) != home else ()
