@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.cluster.joined.pool import Pool
+from tests.cluster.joined.proxy import Proxy
 
 
 @pytest.fixture
@@ -25,3 +26,11 @@ def open_pool(tmp_path: Path) -> Iterator[Callable[..., Pool]]:
 @pytest.fixture
 def pool(open_pool: Callable[..., Pool]) -> Pool:
     return open_pool()
+
+
+@pytest.fixture
+def proxy(pool: Pool) -> Iterator[Proxy]:
+    """Give a cable to the pool's hub."""
+    made = Proxy(pool.port)
+    yield made
+    made.close()

@@ -1,7 +1,7 @@
 """A pool over real links: a hub in this process, and agents of other machines in processes of their own.
 
-All of it is on this machine: each agent has a folder of its own, and they meet the hub over TLS by way of a `Proxy`, if a
-test wants one. Knows no test.
+All of it is on this machine: each agent has a folder of its own, and they meet the hub over TLS, by way of a `Proxy` if
+a test wants one. Knows no test.
 """
 
 import json
