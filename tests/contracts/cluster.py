@@ -1,7 +1,7 @@
 """The laws of the port `Cluster`, as tests.
 
-A test class inherits `ClusterContract` and provides, as a fixture named `stage`, a `Stage`: a cluster with a node to play
-on, and the means to play its tasks. Knows no adapter and no test framework.
+A test class inherits `ClusterContract` and provides, as a fixture named `stage`, a `Stage`: a cluster, one of whose
+nodes is played on, and the means to play its tasks. Knows no adapter and no test framework.
 """
 
 from collections.abc import Callable

@@ -6,6 +6,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ class Machine:
     def meet(self, here: Here | None = None) -> None:
         async def once() -> None:
             met = await meet(self.server, self.identity, here or self.here())
-            met.writer.close()
+            await _close(met)
 
         asyncio.run(asyncio.wait_for(once(), IN_TIME_S))
 
@@ -78,7 +79,13 @@ async def _last_word(met: ServerConnection, messages: tuple[Message | bytes, ...
             last = line
         return str(json.loads(last).get("reason"))
     finally:
-        met.writer.close()
+        await _close(met)
+
+
+async def _close(met: ServerConnection) -> None:
+    met.writer.transport.abort()
+    with suppress(OSError):
+        await met.writer.wait_closed()
 
 
 @pytest.fixture
@@ -185,10 +192,7 @@ def test_a_certificate_of_another_pool_opens_nothing(pool: Pool, tmp_path: Path)
         stranger.meet()
     context = stranger.identity.client_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with pytest.raises(OSError), _connect(pool, context) as link:  # noqa: PT011 - TLS's, of whatever kind
-        link.sendall(encode(stranger.here()))
-        if not link.recv(1 << 16):
-            raise ConnectionResetError
+    assert _heard(pool, context, stranger.here()) == b""
 
 
 def test_a_machine_that_was_removed_is_not_let_in_any_more(pool: Pool, machine: Machine) -> None:
@@ -276,7 +280,7 @@ def test_a_machine_is_away_until_its_account_is_complete(pool: Pool, machine: Ma
         assert not pool.is_here("gpu1")
         met.writer.write(encode(UpToDate()))
         await asyncio.to_thread(until, lambda: pool.is_here("gpu1"), "it is there")
-        met.writer.close()
+        await _close(met)
 
     asyncio.run(account())
 
@@ -292,7 +296,7 @@ def test_a_copy_of_a_machine_is_refused_while_it_lives(pool: Pool, machine: Mach
             await meet(machine.server, machine.identity, twin)
         assert not no.value.is_final
         assert pool.is_here("gpu1")
-        met.writer.close()
+        await _close(met)
 
     asyncio.run(both())
 
@@ -351,6 +355,14 @@ def test_silent_strangers_keep_no_machine_out(pool: Pool) -> None:
 def _connect(pool: Pool, context: ssl.SSLContext) -> ssl.SSLSocket:
     plain = socket.create_connection(("127.0.0.1", pool.port), timeout=IN_TIME_S)
     return context.wrap_socket(plain, server_hostname=SERVER_NAME)
+
+
+def _heard(pool: Pool, context: ssl.SSLContext, said: Message) -> bytes:
+    """Return what is answered, if it is TLS."""
+    with suppress(OSError), _connect(pool, context) as link:
+        link.sendall(encode(said))
+        return link.recv(1 << 16)
+    return b""
 
 
 def _answer(link: ssl.SSLSocket) -> str:

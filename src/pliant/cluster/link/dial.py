@@ -4,6 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -88,7 +89,7 @@ async def join(server: ServerHost, identity: NodeIdentity, request: Join, pin: s
             raise Unavailable(f"{server} answers with something else than a certificate")
         identity.accept(answer.certificate, answer.authority)
     finally:
-        writer.close()
+        await _hang_up(writer)
 
 
 async def meet(server: ServerHost, identity: NodeIdentity, here: Here) -> ServerConnection:
@@ -104,7 +105,7 @@ async def meet(server: ServerHost, identity: NodeIdentity, here: Here) -> Server
         if not isinstance(answer, Welcome):
             raise Unavailable(f"{server} answers with something else than a welcome")
     except BaseException:
-        writer.close()
+        await _hang_up(writer)
         raise
     own_host = str(writer.get_extra_info("sockname")[0])
     return ServerConnection(reader=reader, writer=writer, welcome=answer, address=server, own_host=own_host)
@@ -149,6 +150,13 @@ async def _ask(
     if isinstance(answer, JoinRefused):
         raise RefusedByServerError(answer)
     return answer
+
+
+async def _hang_up(writer: asyncio.StreamWriter) -> None:
+    """Close a connection that is of no use; the loop may end after this."""
+    writer.transport.abort()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 def _words(error: Exception, otherwise: str) -> str:
