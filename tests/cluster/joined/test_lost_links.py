@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from tests.cluster.joined.pool import Pool
@@ -215,7 +216,7 @@ def test_tasks_end_at_the_orphan_time_and_exit_only_after_that(open_pool: Callab
     proxy.release()
     stopped.process.send_signal(signal.SIGCONT)
     for name, stage in stages.items():
-        until(lambda name=name: pool.is_here(name), f"{name} is back")
+        until(partial(pool.is_here, name), f"{name} is back")
         again = stage.start(f"job-{name}.3", ALL_SLOTS)
         stage.finish(again, 1)
         assert stage.exit_of(again, exits).exit_code == 1
