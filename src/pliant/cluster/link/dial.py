@@ -1,6 +1,7 @@
 """How an agent reaches its server: one TLS connection, opened with a first line and its answer."""
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import Mapping
@@ -15,6 +16,10 @@ from pliant.cluster.link.messages import TO_NODE, Here, Join, Joined, JoinRefuse
 from pliant.core.errors import InvalidInput, Unavailable
 
 DEFAULT_PORT: Final = 7314
+_SERVER: Final = re.compile(
+    r"(?:\[(?P<bracketed>[\da-fA-F:.%\w]+)\]|(?P<host>[\w.-]+))(?::(?P<port>[0-9]{1,5}))?"
+    r"|(?P<bare>[\da-fA-F]*:[\da-fA-F.]*:[\da-fA-F:.]*)"
+)
 DIAL_S: Final = 5.0
 """For a connection, with its TLS and the server's answer."""
 _USER_TIMEOUT_MS: Final = 5_000
@@ -38,15 +43,11 @@ def read_server_host(text: str) -> ServerHost:
     Raises:
         InvalidInput: it names none.
     """
-    host, port = text.strip(), ""
-    if host.startswith("["):
-        host, _, port = host[1:].partition("]")
-        port = port.removeprefix(":")
-    elif host.count(":") == 1:
-        host, _, port = host.partition(":")
-    if not host or (port and not (port.isdecimal() and 0 < int(port) < 65_536)):
+    found = _SERVER.fullmatch(text.strip())
+    port = int((found and found["port"]) or DEFAULT_PORT)
+    if found is None or not 0 < port < 65_536:
         raise InvalidInput.at("--join", f"{text!r:.80} is no address of a server; give HOST or HOST:PORT")
-    return ServerHost(host=host, port=int(port) if port else DEFAULT_PORT)
+    return ServerHost(host=found["bracketed"] or found["host"] or found["bare"], port=port)
 
 
 class RefusedByServerError(Exception):
