@@ -10,6 +10,8 @@ import secrets
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -57,6 +59,8 @@ class Pool:
         self.orphan_s = orphan_s
         self.versions = versions() if theirs is None else theirs
         self.is_sure = True
+        self.max_log_bytes: int | None = None
+        """One of the rules for agents."""
         self.joining = Joining(registry=MemoryRegistry(), now=time.time, token_hex=secrets.token_hex)
         self.authority: Authority = open_authority(root / "tls", now=time.time())
         self.agents: list[AgentProcess] = []
@@ -95,7 +99,7 @@ class Pool:
             PoolAdmission(self.authority, self.joining, time.time),
             HubSettings(
                 versions=self.versions,
-                rules=NodeRules(home=str(home), probe=PROBE),
+                rules=NodeRules(home=str(home), probe=PROBE, max_log_bytes=self.max_log_bytes),
                 may_renew=lambda: self.is_sure,
             ),
         )
@@ -156,7 +160,9 @@ class AgentProcess:
     token: str | None = None
     """With which it joins; None: one that is made for it."""
     options: list[str] = field(default_factory=list)
-    processes: list[WarmModule] = field(default_factory=list)
+    is_cold: bool = False
+    """It is a process of its own that can become another one."""
+    processes: list[WarmModule | subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
@@ -168,7 +174,7 @@ class AgentProcess:
         return self.pool.root / f"{self.name}.log"
 
     @property
-    def process(self) -> WarmModule:
+    def process(self) -> WarmModule | subprocess.Popen[bytes]:
         return self.processes[-1]
 
     def start(self) -> None:
@@ -186,7 +192,12 @@ class AgentProcess:
         arguments = [str(part) for pair in options.items() for part in pair]
         env = {**os.environ, "PYTHONPATH": PATHS}
         command = ["pliant.entry.agent", *arguments, "--no-preload", *self.options]
-        self.processes.append(WarmModule(command, env=env, out=self.out))
+        if not self.is_cold:
+            self.processes.append(WarmModule(command, env=env, out=self.out))
+            return
+        with self.out.open("ab") as out:
+            cold = [sys.executable, "-P", "-m", *command]
+            self.processes.append(subprocess.Popen(cold, env=env, stdout=out, stderr=out, start_new_session=True))
 
     def kill(self) -> None:
         """Kill it; its tasks go on."""

@@ -8,13 +8,16 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from tests.cluster.joined.pool import Pool
+from tests.cluster.joined.pool import AgentProcess, Pool
 from tests.cluster.joined.proxy import Proxy
 from tests.contracts.cluster import NUM_SLOTS
 from tests.contracts.process_stage import NODE, ProcessStage, until
 
 from pliant.cluster import process
+from pliant.cluster.agent.messages import Kill, Start
 from pliant.cluster.joined.nodes import ClusterOfNodes
+from pliant.cluster.json_lines import MAX_LINE_BYTES
+from pliant.cluster.zygote import deadline
 from pliant.core.errors import Unavailable
 from pliant.core.job import NodeId, TaskId
 from pliant.core.plan import NodeView
@@ -222,6 +225,57 @@ def test_tasks_end_at_the_orphan_time_and_exit_only_after_that(open_pool: Callab
         assert stage.exit_of(again, exits).exit_code == 1
     assert len(exits) == 4
     proxy.close()
+
+
+@pytest.mark.slow
+def test_an_agent_begins_again_with_the_rules_of_a_later_server_and_its_tasks_go_on(pool: Pool) -> None:
+    agent = AgentProcess(pool=pool, name=NODE, port=pool.port, is_cold=True)
+    pool.agents.append(agent)
+    agent.start()
+    stage = pool.stage()
+    task_id = stage.start("job-1.1", (0,))
+    pid = stage.pid_of(task_id)
+    (task,) = stage.cluster.observe().tasks
+    pool.stop()
+    pool.orphan_s, pool.max_log_bytes = 30.0, 1 << 30
+    pool.begin({NODE: (task,)})
+    until(lambda: agent.log().count("serves the server") == 2, "it begins again")
+    second = pool.stage()
+    exits = second.exits()
+
+    assert agent.process.poll() is None
+    assert second.pid_of(task_id) == pid
+    second.finish(task_id, 4)
+    assert second.exit_of(task_id, exits).exit_code == 4
+    at = deadline.read(agent.folder / deadline.FILE)
+    assert at is not None
+    assert at <= deadline.boot_time() + 30.0
+
+
+def test_an_agent_starts_no_task_on_a_slot_that_is_held_whatever_the_server_believes(pool: Pool) -> None:
+    pool.add()
+    stage = pool.stage()
+    exits = stage.exits()
+    first = stage.start("job-1.1", (0,))
+    wrong = [stage.order(TaskId(name), slots) for name, slots in (("job-1.2", (0,)), ("job-1.3", (9,)))]
+    outbox = pool.nodes.greet(NODE).outbox
+    for order in wrong:
+        outbox.send(Start(order=order))
+    stage.pass_time()
+    outbox.send(Kill(task_id=first))
+
+    assert stage.exit_of(first, exits).exit_code == -9
+    assert not any(stage.running(order.task_id) for order in wrong)
+
+
+def test_a_message_that_is_too_long_is_refused_before_anything_is_started(pool: Pool) -> None:
+    pool.add()
+    stage = pool.stage()
+    order = stage.order(TaskId("job-1.1"), (0,), "x" * MAX_LINE_BYTES)
+
+    with pytest.raises(ValueError, match="longer than"):
+        stage.cluster.start(order)
+    assert stage.cluster.observe().tasks == ()
 
 
 def _node(pool: Pool) -> NodeView:

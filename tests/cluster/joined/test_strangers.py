@@ -15,13 +15,13 @@ import pytest
 from tests.cluster.joined.pool import Pool
 from tests.contracts.process_stage import DEADLINE_S, until
 
-from pliant.cluster.agent.messages import NodeFound, Observed, UpToDate
+from pliant.cluster.agent.messages import Alive, NodeFound, Observed, UpToDate
 from pliant.cluster.joined import connection as hubs
 from pliant.cluster.json_lines import Message, encode
 from pliant.cluster.link.authority import SERVER_NAME, open_authority
 from pliant.cluster.link.dial import RefusedByServerError, ServerConnection, ServerHost, join, meet
 from pliant.cluster.link.identity import NodeIdentity
-from pliant.cluster.link.messages import Here, Join
+from pliant.cluster.link.messages import Here, Join, Renew
 from pliant.cluster.link.versions import versions
 from pliant.core.errors import Unavailable
 from pliant.core.job import NodeId, TaskId
@@ -299,6 +299,30 @@ def test_a_copy_of_a_machine_is_refused_while_it_lives(pool: Pool, machine: Mach
         await _close(met)
 
     asyncio.run(both())
+
+
+def test_a_machine_that_floods_keeps_no_other_from_being_heard(pool: Pool, machine: Machine) -> None:
+    other = Machine(pool, "gpu2")
+    other.join(pool.token())
+    flood = (encode(_found()) + encode(Renew(number=1, received=0)) + encode(Alive())) * 300
+
+    async def both() -> None:
+        loud = await meet(machine.server, machine.identity, machine.here())
+        loud.writer.write(encode(_found()) + encode(UpToDate()))
+        quiet = await meet(other.server, other.identity, other.here())
+        longest_s = 0.0
+        for number in range(1, 21):
+            loud.writer.write(flood)
+            sent_at = time.monotonic()
+            quiet.writer.write(encode(Renew(number=number, received=0)))
+            while b'"renewed"' not in await quiet.reader.readline():
+                pass
+            longest_s = max(longest_s, time.monotonic() - sent_at)
+        assert longest_s < 1.0
+        await _close(loud)
+        await _close(quiet)
+
+    asyncio.run(asyncio.wait_for(both(), DEADLINE_S))
 
 
 # strangers
