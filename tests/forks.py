@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import runpy
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,8 +20,6 @@ FORKS.set_forkserver_preload(
     ["torch", "torch._dynamo", "pliant.train", "pliant.entry.task", "pliant.entry.server.process"]
 )
 
-CHANNEL: Final = "the number of the channel"
-
 
 class WarmModule:
     """`python -P -m …`, with what `subprocess.Popen` tells of a process."""
@@ -33,7 +30,6 @@ class WarmModule:
         *,
         env: Mapping[str, str],
         out: Path | None = None,
-        channel: socket.socket | None = None,
     ) -> None:
         """Start it.
 
@@ -41,11 +37,9 @@ class WarmModule:
             command: a module and its arguments.
             env: its whole environment.
             out: the file that takes what it prints and logs.
-            channel: a socket that it gets; its number there takes the place of the argument `CHANNEL`. Then it has a
-                session of its own.
         """
         place = os.getcwd(), _umask()
-        self._process = FORKS.Process(target=_become_module, args=(list(command), dict(env), out, channel, place))
+        self._process = FORKS.Process(target=_become_module, args=(list(command), dict(env), out, place))
         self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
@@ -80,15 +74,10 @@ def _umask() -> int:
     return mask
 
 
-def _become_module(
-    command: list[str], env: dict[str, str], out: Path | None, channel: socket.socket | None, place: tuple[str, int]
-) -> None:
+def _become_module(command: list[str], env: dict[str, str], out: Path | None, place: tuple[str, int]) -> None:
     if out is not None:
         for descriptor in (1, 2):
             os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND), descriptor)
-    if channel is not None:
-        os.setsid()
-        command = [str(channel.detach()) if word == CHANNEL else word for word in command]
     folder, mask = place
     os.chdir(folder)
     os.umask(mask)

@@ -56,7 +56,9 @@ def agent(
     interface: InterfaceOption = None,
     state_dir: StateOption = None,
 ) -> None:
-    """Let this machine work for a server on another one: its agent, in the foreground.
+    """Let this machine work for a server on another one.
+
+    This is its agent, in the foreground.
 
     Its tasks outlive it for a while; start it by your system's manager of services.
 

@@ -1,15 +1,13 @@
-"""The agent's end of what connects it with its adapter: in this process, or a socket to another one."""
+"""The agent's end of what connects it with its adapter, and the one of an adapter, or a link, of this process."""
 
 import os
-import socket
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
 from typing import Protocol
 
-from pliant.cluster.agent.messages import TO_AGENT, FromAgent, ToAgent
-from pliant.cluster.json_lines import LineSocket, decode, encode
+from pliant.cluster.agent.messages import FromAgent, ToAgent
 
 
 class AgentChannel(Protocol):
@@ -83,21 +81,3 @@ class Mailbox:
             if self._event is not None:
                 os.close(self._event)
                 self._event = None
-
-
-class SocketChannel:
-    """A channel to an adapter at the other end of a stream socket."""
-
-    def __init__(self, channel: socket.socket) -> None:
-        channel.setblocking(False)
-        self._lines = LineSocket(channel)
-        self.fileno = self._lines.fileno
-        self.flush = self._lines.flush
-        self.close = self._lines.close
-
-    def receive(self) -> list[ToAgent] | None:
-        lines = self._lines.receive()
-        return None if lines is None else [decode(line, TO_AGENT) for line in lines]
-
-    def send(self, message: FromAgent) -> None:
-        self._lines.put(encode(message))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pliant.cluster.agent.messages import FromAgent, NodeFound
+from pliant.cluster.agent.messages import FromAgent, NodeFound, Observed, UpToDate
 from pliant.cluster.joined.admission import HubSettings, NodeAdmission
 from pliant.cluster.joined.nodes import ClusterOfNodes, JoinedNode
 from pliant.cluster.json_lines import MAX_LINE_BYTES, decode, encode
@@ -33,6 +33,8 @@ from pliant.cluster.link.messages import (
 from pliant.core.errors import PliantError, Unavailable
 from pliant.core.job import NodeId
 from pliant.core.plan import NodeView
+from pliant.core.ports import LiveTask
+from pliant.core.slot import WHOLE_SLOT
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +59,8 @@ class HubState:
     """Does what may wait."""
     begin: Callable[[Coroutine[Any, Any, None]], None]
     """Does something while the loop goes on."""
-    strangers: set["NodeConnection"] = field(default_factory=set)
+    strangers: dict["NodeConnection", None] = field(default_factory=dict)
+    """The oldest first."""
     connections: dict[NodeId, "NodeConnection"] = field(default_factory=dict)
 
 
@@ -76,6 +79,10 @@ class NodeConnection(asyncio.Protocol):
         self._session = 0
         self._is_accounted = False
         """The account that was asked for has begun."""
+        self._num_slots = 0
+        """As the account says."""
+        self._is_signing = False
+        """A certificate is being renewed: one at a time."""
         self._timer: asyncio.TimerHandle | None = None
 
     # asyncio's side
@@ -83,10 +90,9 @@ class NodeConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        if len(self._hub.strangers) >= _MAX_STRANGERS:
-            self.abort()
-            return
-        self._hub.strangers.add(self)
+        if len(self._hub.strangers) >= _MAX_STRANGERS:  # a machine says at once who it is: the oldest is none
+            next(iter(self._hub.strangers)).abort()
+        self._hub.strangers[self] = None
         if (sock := transport.get_extra_info("socket")) is not None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._timer = self._hub.loop.call_later(GREETING_S, self.abort)
@@ -108,7 +114,7 @@ class NodeConnection(asyncio.Protocol):
                 return
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        self._hub.strangers.discard(self)
+        self._hub.strangers.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
         if self._node is not None:
@@ -161,7 +167,9 @@ class NodeConnection(asyncio.Protocol):
         if isinstance(message, Renew):
             self._renew(message, self._node)
         elif isinstance(message, RenewCertificate):
-            self._hub.begin(self._answer(self._renew_certificate(self._name, message.request)))
+            if not self._is_signing:
+                self._is_signing = True
+                self._hub.begin(self._answer(self._renew_certificate(self._name, message.request)))
         else:
             self._hub.nodes.hear(self._node)
             self._deliver(message, self._name, self._node)
@@ -174,14 +182,18 @@ class NodeConnection(asyncio.Protocol):
 
     def _deliver(self, message: FromAgent, name: NodeId, node: JoinedNode) -> None:
         if isinstance(message, NodeFound):
-            if message.session != self._session:
-                return  # an account that another connection asked for
+            if message.session != self._session or self._is_accounted:
+                return  # an account that another connection asked for, or nobody
             _check_node(message.node, name)
-            self._is_accounted = True
+            self._is_accounted, self._num_slots = True, len(message.node.slots)
             self._hub.in_thread(lambda: self._hub.admission.note(message.node)).add_done_callback(_log_failure)
             self._hub.loop.call_soon(self._hub.nodes.changed)
+        if isinstance(message, Observed):
+            _check_task(message.task, name, self._num_slots)
         if self._is_accounted:
             node.outbox.take(message)
+            if isinstance(message, UpToDate):
+                self._hub.nodes.meet(node)
 
     async def _answer(self, answering: Coroutine[Any, Any, None]) -> None:
         """Answer a greeting, or refuse it."""
@@ -220,6 +232,9 @@ class NodeConnection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             return
         nodes, settings = self._hub.nodes, self._hub.settings
+        if not settings.may_renew():  # a welcome prolongs the life of tasks as an answered `Renew` does
+            self.end("this server is not sure to lead its pool just now; another one may; try again")
+            return
         before = self._hub.connections.get(name)
         if before is not None:
             if before.is_of_another(here) and nodes.is_living(name):
@@ -229,7 +244,7 @@ class NodeConnection(asyncio.Protocol):
                 )
                 return
             before.abort()
-        self._hub.strangers.discard(self)
+        self._hub.strangers.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
         self._name, self._incarnation, self._max_bytes = name, here.incarnation, MAX_LINE_BYTES
@@ -251,7 +266,10 @@ class NodeConnection(asyncio.Protocol):
         return here.incarnation != self._incarnation
 
     async def _renew_certificate(self, name: NodeId, request: str) -> None:
-        self._send(await self._hub.in_thread(lambda: self._hub.admission.renew(name, request)))
+        try:
+            self._send(await self._hub.in_thread(lambda: self._hub.admission.renew(name, request)))
+        finally:
+            self._is_signing = False
 
 
 def _check_node(node: NodeView, name: NodeId) -> None:
@@ -260,6 +278,14 @@ def _check_node(node: NodeView, name: NodeId) -> None:
         raise ValueError(f"it calls itself {node.id!r:.80}, and its certificate {name!r}")
     if node.slots != tuple(range(len(node.slots))) or not 0 < len(node.slots) <= _MAX_SLOTS:
         raise ValueError(f"its slots are not numbered from 0 to {_MAX_SLOTS - 1} at most")
+
+
+def _check_task(task: LiveTask, name: NodeId, num_slots: int) -> None:
+    """Raise ValueError if a machine says of a task what cannot be."""
+    if task.node_id != name:
+        raise ValueError(f"it speaks of a task of {task.node_id!r:.80}, and its certificate is for {name!r}")
+    if not set(task.slots) <= set(range(num_slots)) or not 0 < task.slot_share <= WHOLE_SLOT:
+        raise ValueError(f"its task {task.task_id!r:.80} holds what it has not: {task.slots!r:.80}")
 
 
 def _log_failure(done: "asyncio.Future[Any]") -> None:

@@ -56,7 +56,7 @@ class Hearing:
     is_gone: bool = False
     """Its tasks have ended; nothing is known of it until it is there again."""
     is_met: bool = False
-    """It has been there since this server began."""
+    """Its account has been here since this server began."""
 
     def note(self, listened: ListenedTime, real: float) -> None:
         """It was heard just now."""

@@ -10,7 +10,7 @@ import logging
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 _LOOK_S: Final = 0.1
 _NUM_WAITING_THREADS: Final = 4
 _END_S: Final = 5.0
+_CLOSE_S: Final = 0.02
 
 
 class NodeHub:
@@ -94,9 +95,7 @@ class NodeHub:
             server.close()
             for connection in [*self._hub.strangers, *self._hub.connections.values()]:
                 connection.abort()
-            for task in self._under_way:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.run_until_complete(_let_go(server, [*self._under_way]))
             self._loop.close()
 
     def _look(self) -> None:
@@ -105,3 +104,12 @@ class NodeHub:
         except Exception:  # noqa: BLE001 - the top of the loop
             _log.exception("the machines could not be looked at; it is tried again")
         self._loop.call_later(_LOOK_S, self._look)
+
+
+async def _let_go(server: asyncio.Server, under_way: Collection["asyncio.Task[None]"]) -> None:
+    """Let what was aborted be closed, and what is under way end."""
+    for task in under_way:
+        task.cancel()
+    await asyncio.gather(*under_way, return_exceptions=True)
+    await server.wait_closed()
+    await asyncio.sleep(_CLOSE_S)  # connections close at the loop's next turns

@@ -23,6 +23,7 @@ from typing import Final
 from pliant.cluster.joined.hearing import Hearing, ListenedTime, boot_time
 from pliant.cluster.joined.outbox import Outbox
 from pliant.cluster.node import KnownNode, NodeCluster
+from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.machine import MeasuredMachine
 from pliant.core.plan import NodeView
@@ -107,10 +108,11 @@ class ClusterOfNodes:
         return self._own.refuses_user(user)
 
     def start(self, order: StartOrder) -> None:
-        cluster = self._of(order.node_id)
-        cluster.start(order)
-        if cluster is not self._own:
-            self._places[order.task_id] = cluster
+        with self._lock:
+            one = self._joined.get(order.node_id)
+            if one is not None and one.hearing.is_gone:
+                raise Unavailable(f"task {order.task_id} cannot be started: nothing is heard of {order.node_id}")
+        self._place(order.task_id, self._of(order.node_id), lambda cluster: cluster.start(order))
 
     def drain(self, task_id: TaskId) -> None:
         self._with(task_id).drain(task_id)
@@ -122,10 +124,7 @@ class ClusterOfNodes:
         self._with(task_id).show_stacks(task_id)
 
     def start_sidecar(self, order: StartOrder, beside: TaskId, ended: Callable[[str], None]) -> None:
-        cluster = self._with(beside)
-        cluster.start_sidecar(order, beside, ended)
-        if cluster is not self._own:
-            self._places[order.task_id] = cluster
+        self._place(order.task_id, self._with(beside), lambda cluster: cluster.start_sidecar(order, beside, ended))
 
     def end_sidecar(self, sidecar_id: TaskId) -> None:
         self._with(sidecar_id).end_sidecar(sidecar_id)
@@ -159,10 +158,12 @@ class ClusterOfNodes:
     # for whoever has the connections
 
     def greet(self, node_id: NodeId) -> JoinedNode:
-        """Return a machine whose agent is there, and that is heard from now on."""
+        """Return a machine whose agent is there, and that is heard from now on.
+
+        One that is new, or was given up, is away until its account is here: what it is to end first holds its slots.
+        """
         with self._lock:
             one = self._joined.get(node_id) or self._add(KnownNode(node=NodeView(id=node_id, slots=(), away=True)))
-            one.hearing.is_gone, one.hearing.is_met = False, True
             one.hearing.note(self.listened, boot_time())
         return one
 
@@ -173,6 +174,12 @@ class ClusterOfNodes:
             one.cluster.retain(self._retained)
         self.changed()
         return session
+
+    def meet(self, one: JoinedNode) -> None:
+        """Take note that the account of a machine is here."""
+        with self._lock:
+            one.hearing.is_gone, one.hearing.is_met = False, True
+        self.changed()
 
     def hear(self, one: JoinedNode) -> None:
         """Take note that the agent of a machine was heard just now."""
@@ -229,6 +236,20 @@ class ClusterOfNodes:
     def _all(self) -> Iterator[tuple[NodeId, JoinedNode]]:
         with self._lock:
             return iter(tuple(self._joined.items()))
+
+    def _place(self, task_id: TaskId, cluster: NodeCluster, start: Callable[[NodeCluster], None]) -> None:
+        """Start something; where it is, is known before it can exit."""
+        before = self._places.get(task_id)
+        if cluster is not self._own:
+            self._places[task_id] = cluster
+        try:
+            start(cluster)
+        except (Unavailable, ValueError):
+            if before is None:
+                self._places.pop(task_id, None)
+            else:
+                self._places[task_id] = before
+            raise
 
     def _of(self, node_id: NodeId) -> NodeCluster:
         one = self._joined.get(node_id)

@@ -1,9 +1,11 @@
 """How an agent reaches its server: one TLS connection, opened with a first line and its answer."""
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +16,10 @@ from pliant.cluster.link.messages import TO_NODE, Here, Join, Joined, JoinRefuse
 from pliant.core.errors import InvalidInput, Unavailable
 
 DEFAULT_PORT: Final = 7314
+_SERVER: Final = re.compile(
+    r"(?:\[(?P<bracketed>[\da-fA-F:.%\w]+)\]|(?P<host>[\w.-]+))(?::(?P<port>[0-9]{1,5}))?"
+    r"|(?P<bare>[\da-fA-F]*:[\da-fA-F.]*:[\da-fA-F:.]*)"
+)
 DIAL_S: Final = 5.0
 """For a connection, with its TLS and the server's answer."""
 _USER_TIMEOUT_MS: Final = 5_000
@@ -37,15 +43,11 @@ def read_server_host(text: str) -> ServerHost:
     Raises:
         InvalidInput: it names none.
     """
-    host, port = text.strip(), ""
-    if host.startswith("["):
-        host, _, port = host[1:].partition("]")
-        port = port.removeprefix(":")
-    elif host.count(":") == 1:
-        host, _, port = host.partition(":")
-    if not host or (port and not (port.isdecimal() and 0 < int(port) < 65_536)):
+    found = _SERVER.fullmatch(text.strip())
+    port = int((found and found["port"]) or DEFAULT_PORT)
+    if found is None or not 0 < port < 65_536:
         raise InvalidInput.at("--join", f"{text!r:.80} is no address of a server; give HOST or HOST:PORT")
-    return ServerHost(host=host, port=int(port) if port else DEFAULT_PORT)
+    return ServerHost(host=found["bracketed"] or found["host"] or found["bare"], port=port)
 
 
 class RefusedByServerError(Exception):
@@ -88,7 +90,7 @@ async def join(server: ServerHost, identity: NodeIdentity, request: Join, pin: s
             raise Unavailable(f"{server} answers with something else than a certificate")
         identity.accept(answer.certificate, answer.authority)
     finally:
-        writer.close()
+        await _hang_up(writer)
 
 
 async def meet(server: ServerHost, identity: NodeIdentity, here: Here) -> ServerConnection:
@@ -104,7 +106,7 @@ async def meet(server: ServerHost, identity: NodeIdentity, here: Here) -> Server
         if not isinstance(answer, Welcome):
             raise Unavailable(f"{server} answers with something else than a welcome")
     except BaseException:
-        writer.close()
+        await _hang_up(writer)
         raise
     own_host = str(writer.get_extra_info("sockname")[0])
     return ServerConnection(reader=reader, writer=writer, welcome=answer, address=server, own_host=own_host)
@@ -149,6 +151,13 @@ async def _ask(
     if isinstance(answer, JoinRefused):
         raise RefusedByServerError(answer)
     return answer
+
+
+async def _hang_up(writer: asyncio.StreamWriter) -> None:
+    """Close a connection that is of no use; the loop may end after this."""
+    writer.transport.abort()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 def _words(error: Exception, otherwise: str) -> str:

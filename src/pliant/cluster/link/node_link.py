@@ -11,8 +11,8 @@ is used from then on:
     1.00 s   the cable is whole. The first connection would try again at 1.4 s
     1.20 s   the second one is welcomed; the server was without news for 1.2 s, and nobody is taken for lost
 
-A later server that has other rules than those that the agent was started with needs another agent: `NodeLink.renewed`
-is called.
+A later server that has other rules, or another orphan time, than those that the agent was started with needs another
+agent: `NodeLink.renewed` is called.
 """
 
 import asyncio
@@ -251,7 +251,8 @@ class NodeLink:
         self._sent_at.clear()
         self._put_off()
         _log.info("linked to the server at %s", connection.address)
-        if self._first is not None and welcome.rules != self._first.rules:
+        first = self._first
+        if first is not None and (welcome.rules, welcome.orphan_s) != (first.rules, first.orphan_s):
             self.renewed(welcome.rules)
 
     def _renew(self) -> None:
