@@ -65,7 +65,17 @@ class HostsPool(Pool):
             "--slots",
             str(SLOTS),
         ]
-        argv += ["--cluster", "agents", "--tls", "--host", host.address, "--agent-port", str(AGENT_PORT)]
+        argv += [
+            "--slots",
+            str(SLOTS),
+            "--cluster",
+            "agents",
+            "--tls",
+            "--host",
+            host.address,
+            "--agent-port",
+            str(AGENT_PORT),
+        ]
         argv += ["--orphan-s", str(ORPHAN_S), "--allow", f"{self.home.parent.parent}:rw", *self.options, *options]
         env = clean_env() | ({} if self.database is None else {"PLIANT_DATABASE": self.database})
         return host.popen(argv, env=env, output=self.home.parent / "up.log")

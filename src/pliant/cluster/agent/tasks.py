@@ -144,8 +144,12 @@ class Tasks:
         self._flush_zygote()
 
     def retain(self, job_ids: tuple[JobId, ...]) -> None:
-        """Remove what the tasks of all other jobs have left in their spaces."""
-        self._spaces.retain(job_ids)
+        """Remove what the tasks of all other jobs have left in their spaces; an order may be old, so not of those that
+        live.
+        """
+        self._spaces.retain(
+            (*job_ids, *(JobId(task.record.job or task.record.task_id) for task in self._tasks.values()))
+        )
 
     def give_account(self) -> None:
         """Send how things stand, to an adapter that knows nothing or something old."""

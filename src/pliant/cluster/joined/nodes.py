@@ -71,7 +71,6 @@ class ClusterOfNodes:
         """Where tasks of joined machines are, until their exits are acknowledged."""
         self._listener: Callable[[TaskExit], None] | None = None
         self._note: Callable[[TaskNote], None] = lambda _note: None
-        self._retained: tuple[JobId, ...] | None = None
         for one in known:
             self._add(one)
 
@@ -145,7 +144,6 @@ class ClusterOfNodes:
         self._places.pop(task_id, None)
 
     def retain(self, job_ids: Collection[JobId]) -> None:
-        self._retained = tuple(job_ids)
         self._own.retain(job_ids)
         for _, one in self._all():
             one.cluster.retain(job_ids)
@@ -170,8 +168,6 @@ class ClusterOfNodes:
     def introduce(self, one: JoinedNode) -> int:
         """Ask the agent of a machine that was greeted for its account; return the number of the session."""
         session = one.cluster.meet()
-        if self._retained is not None:
-            one.cluster.retain(self._retained)
         self.changed()
         return session
 
