@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,7 @@ from tests.forks import WarmModule
 
 from pliant.cluster import process
 from pliant.cluster.agent.settings import AgentSettings
+from pliant.cluster.agent.shared_memory import owner_of
 from pliant.cluster.channel import AgentThread
 from pliant.cluster.joined.admission import HubSettings
 from pliant.cluster.joined.hub import NodeHub
@@ -216,4 +218,7 @@ class AgentProcess:
             if pid is not None and process.stamp(pid) == stamp:
                 os.kill(pid, signal.SIGKILL)
         until(lambda: all(pid is None or process.stamp(pid) != stamp for pid, stamp in pids), "its tasks are gone")
-        shutil.rmtree(f"/dev/shm/pliant-{os.getuid()}-{self.name}", ignore_errors=True)
+        shared = Path(f"/dev/shm/pliant-{os.getuid()}-{self.name}")  # also of agents that other suites have now
+        shutil.rmtree(shared / owner_of(self.folder.absolute()), ignore_errors=True)
+        with suppress(OSError):
+            shared.rmdir()
