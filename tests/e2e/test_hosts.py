@@ -113,7 +113,8 @@ def test_a_host_that_loses_its_power_costs_one_step_at_most_and_is_used_again_wh
     hosts.restart_host("b")
     hosts.join("b")
     hosts.until_here("b")
-    hosts.until(lambda: "b" in hosts.node_of(job.training()), "the host is used again")
+    with hosts.without("c"):
+        hosts.until(lambda: "b" in hosts.node_of(job.training()), "the host is used again")
     job.end()
 
 
@@ -177,6 +178,7 @@ def test_what_is_cut_off_for_too_long_ends_itself_before_it_is_begun_again_elsew
     assert all(runs_on(c, pid) for pid in pids)
     at = time.time()
     with hosts.network.cut(c):
+        hosts.until(lambda: not any(runs_on(c, pid) for pid in pids), "its tasks have ended themselves", ORPHAN_S + 5)
         ended_at = time.time()
         last = job.beats()[-1].at
         assert ORPHAN_S - 1.0 < ended_at - at < ORPHAN_S + 3.0

@@ -161,6 +161,10 @@ class Cluster(Protocol):
         """Return the nodes that nothing is heard of just now: whoever is silent there may be cut off, and not hang."""
         ...
 
+    def returning_nodes(self) -> Collection[NodeId]:
+        """Return the nodes that are heard again since a moment: who is silent there has some time to be heard, too."""
+        ...
+
     def free_address(self, node_id: NodeId) -> Address:
         """Return where a process of this node can listen and others reach it: on a port that nobody listens on now.
 

@@ -84,10 +84,15 @@ class SimCluster:
         """What machines tell of themselves."""
         self.silent: frozenset[NodeId] = frozenset()
         """Machines that nothing is heard of."""
+        self.returning: frozenset[NodeId] = frozenset()
+        """Machines that are heard again."""
         self.users: frozenset[str] = frozenset()
         """Of the operating system, that processes can run as."""
 
     # the port
+
+    def returning_nodes(self) -> Collection[NodeId]:
+        return self.returning
 
     def silent_nodes(self) -> Collection[NodeId]:
         return self.silent

@@ -144,12 +144,9 @@ class Tasks:
         self._flush_zygote()
 
     def retain(self, job_ids: tuple[JobId, ...]) -> None:
-        """Remove what the tasks of all other jobs have left in their spaces; an order may be old, so not of those that
-        live.
-        """
-        self._spaces.retain(
-            (*job_ids, *(JobId(task.record.job or task.record.task_id) for task in self._tasks.values()))
-        )
+        """Remove what tasks of all other jobs have left in their spaces; an old order may lack some that live."""
+        living = (JobId(task.record.job or task.record.task_id) for task in self._tasks.values())
+        self._spaces.retain((*job_ids, *living))
 
     def give_account(self) -> None:
         """Send how things stand, to an adapter that knows nothing or something old."""

@@ -20,6 +20,10 @@ from dataclasses import dataclass
 from typing import Final
 
 SILENT_S: Final = 1.0
+RETURN_S: Final = 0.6
+"""A machine that was silent for so long returns."""
+RETURNING_S: Final = 5.0
+"""So much later than its agent its tasks may be heard: their links wait for TCP, or are made anew."""
 END_S: Final = 10.0
 """So long after its orphan time an agent's tasks have ended, also one that takes its time."""
 _MOST_PART: Final = 0.25
@@ -58,13 +62,22 @@ class Hearing:
     is_met: bool = False
     """Its account has been here since this server began."""
 
+    returned_at: float | None = None
+    """When it was heard again, in listened time."""
+
     def note(self, listened: ListenedTime, real: float) -> None:
         """It was heard just now."""
+        if listened.total_s - self.listened_at >= RETURN_S:
+            self.returned_at = listened.total_s
         self.listened_at, self.real_at = listened.total_s, real
 
     def is_silent(self, listened: ListenedTime) -> bool:
         """Tell whether nothing was heard of it for a moment."""
         return self.is_gone or not self.is_met or listened.total_s - self.listened_at >= SILENT_S
+
+    def is_returning(self, listened: ListenedTime) -> bool:
+        """Tell whether it is heard again since a moment only."""
+        return self.returned_at is not None and listened.total_s - self.returned_at < RETURNING_S
 
     def is_away(self, listened: ListenedTime) -> bool:
         """Tell whether nothing was heard of it for its lease."""

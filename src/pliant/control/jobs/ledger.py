@@ -30,7 +30,7 @@ from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.waiting import follow
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import InternalError
-from pliant.core.job import JobId, Metric
+from pliant.core.job import JobId, Metric, TaskId
 from pliant.core.plan import NodeView
 from pliant.core.ports import Clock, Cluster, Links, Observation, Store, TaskExit
 
@@ -88,10 +88,13 @@ class Ledger:
         """Return one of them."""
         return self._jobs.get(job_id)
 
-    def is_out_of_reach(self, job_id: JobId) -> bool:
-        """Tell whether a job may go on where nobody hears it."""
+    def may_live(self, job_id: JobId, task_id: TaskId) -> bool:
+        """Tell whether a silent task may be well: nobody hears its training, or its machine is only just heard again."""
         live = self.get(job_id)
-        return live is not None and live.is_out_of_reach(self._cluster.silent_nodes())
+        if live is None or task_id not in live.tasks:
+            return False
+        is_returning = live.tasks[task_id].node_id in self._cluster.returning_nodes()
+        return is_returning or live.is_out_of_reach(self._cluster.silent_nodes())
 
     def load(self, jobs: Mapping[JobId, LiveJob]) -> None:
         """Begin with what the store remembers."""

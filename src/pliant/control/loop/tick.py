@@ -346,7 +346,7 @@ class Control:
         self._links.close(ended.task_id)
 
     def _fence(self, item: LeaseEnded) -> None:
-        if self._ledger.is_out_of_reach(job_of(item.task_id)):
+        if self._ledger.may_live(job_of(item.task_id), item.task_id):
             self._leases.wait_again(item.task_id)
         if self._leases.has_lease(item.task_id):
             return  # it spoke after all, or may live where nobody hears it

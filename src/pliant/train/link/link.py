@@ -68,6 +68,10 @@ class _Refusal:
     since: float
 
 
+_CUT_MS = 3_000
+"""A connection whose bytes nobody confirms for so long is made anew: TCP would wait as long again as a cut has lasted."""
+
+
 class _Connection(ClientConnection):
     """A connection whose end wakes the thread that reads from it.
 
@@ -210,6 +214,7 @@ class Link:
                     ssl=self._address.tls(),
                     server_hostname=self._address.server_name(),
                 ) as connection:
+                    connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _CUT_MS)
                     self._check_server(connection, proof, url)
                     delay_s = _RETRY_FIRST_S
                     self._serve(connection, url)
