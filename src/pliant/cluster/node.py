@@ -132,7 +132,7 @@ class NodeCluster:
         with self._lock:
             return Observation(nodes=(self._own_node(),), tasks=tuple(self._tasks.values()))
 
-    def returning_nodes(self) -> Collection[NodeId]:
+    def unsteady_nodes(self) -> Collection[NodeId]:
         return ()
 
     def silent_nodes(self) -> Collection[NodeId]:

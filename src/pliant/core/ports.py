@@ -161,8 +161,8 @@ class Cluster(Protocol):
         """Return the nodes that nothing is heard of just now: whoever is silent there may be cut off, and not hang."""
         ...
 
-    def returning_nodes(self) -> Collection[NodeId]:
-        """Return the nodes that are heard again since a moment: who is silent there has some time to be heard, too."""
+    def unsteady_nodes(self) -> Collection[NodeId]:
+        """Return the nodes that are silent, or heard again, since a moment only: who is there may be heard yet."""
         ...
 
     def free_address(self, node_id: NodeId) -> Address:

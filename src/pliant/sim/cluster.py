@@ -84,15 +84,15 @@ class SimCluster:
         """What machines tell of themselves."""
         self.silent: frozenset[NodeId] = frozenset()
         """Machines that nothing is heard of."""
-        self.returning: frozenset[NodeId] = frozenset()
-        """Machines that are heard again."""
+        self.unsteady: frozenset[NodeId] = frozenset()
+        """Machines that are silent, or heard again, since a moment only."""
         self.users: frozenset[str] = frozenset()
         """Of the operating system, that processes can run as."""
 
     # the port
 
-    def returning_nodes(self) -> Collection[NodeId]:
-        return self.returning
+    def unsteady_nodes(self) -> Collection[NodeId]:
+        return self.unsteady
 
     def silent_nodes(self) -> Collection[NodeId]:
         return self.silent

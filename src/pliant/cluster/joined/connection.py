@@ -163,6 +163,9 @@ class NodeConnection(asyncio.Protocol):
             return
         if self._node is None or self._name is None:
             raise ValueError("it speaks before it was answered")
+        if self._node.outbox.is_closed:  # while the link stood still; its account begins anew with the next connection
+            self.end("this machine was taken for gone, and its tasks for ended; it is to connect again")
+            return
         message = decode(line, FROM_NODE)
         if isinstance(message, Renew):
             self._renew(message, self._node)

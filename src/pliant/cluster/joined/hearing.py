@@ -4,6 +4,7 @@ Theory of operation. Two clocks run. *Listened time* is the time in which the se
 still, nobody is blamed for what it did not hear. Real time is CLOCK_BOOTTIME, which no sleep of the machine stops.
 
     after      of               the machine is
+    0.6 s      listened time    unsteady, and for 5 s after it is heard again: who is silent there may be heard yet
     1.0 s      listened time    silent: who is silent there may be cut off, and not hang
     2.0 s      listened time    away: nothing is started there (`lease_s`)
     orphan_s + 10 s, real time  gone: its agent has ended all tasks by itself, after `orphan_s` without an answer
@@ -21,7 +22,7 @@ from typing import Final
 
 SILENT_S: Final = 1.0
 RETURN_S: Final = 0.6
-"""A machine that was silent for so long returns."""
+"""A machine that was silent for so long is in doubt, and returns when it is heard."""
 RETURNING_S: Final = 5.0
 """So much later than its agent its tasks may be heard: their links wait for TCP, or are made anew."""
 END_S: Final = 10.0
@@ -61,7 +62,6 @@ class Hearing:
     """Its tasks have ended; nothing is known of it until it is there again."""
     is_met: bool = False
     """Its account has been here since this server began."""
-
     returned_at: float | None = None
     """When it was heard again, in listened time."""
 
@@ -75,9 +75,12 @@ class Hearing:
         """Tell whether nothing was heard of it for a moment."""
         return self.is_gone or not self.is_met or listened.total_s - self.listened_at >= SILENT_S
 
-    def is_returning(self, listened: ListenedTime) -> bool:
-        """Tell whether it is heard again since a moment only."""
-        return self.returned_at is not None and listened.total_s - self.returned_at < RETURNING_S
+    def is_unsteady(self, listened: ListenedTime) -> bool:
+        """Tell whether it is silent since a moment only, or heard again since a moment only."""
+        if self.is_away(listened):
+            return False
+        is_returning = self.returned_at is not None and listened.total_s - self.returned_at < RETURNING_S
+        return is_returning or listened.total_s - self.listened_at >= RETURN_S
 
     def is_away(self, listened: ListenedTime) -> bool:
         """Tell whether nothing was heard of it for its lease."""

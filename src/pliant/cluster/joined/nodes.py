@@ -93,8 +93,8 @@ class ClusterOfNodes:
     def silent_nodes(self) -> Collection[NodeId]:
         return frozenset(node_id for node_id, one in self._all() if one.hearing.is_silent(self.listened))
 
-    def returning_nodes(self) -> Collection[NodeId]:
-        return frozenset(node_id for node_id, one in self._all() if one.hearing.is_returning(self.listened))
+    def unsteady_nodes(self) -> Collection[NodeId]:
+        return frozenset(node_id for node_id, one in self._all() if one.hearing.is_unsteady(self.listened))
 
     def measured(self) -> Mapping[NodeId, MeasuredMachine]:
         found = dict(self._own.measured())

@@ -31,7 +31,8 @@ class Outbox:
         """The number of the oldest that is kept."""
         self._write: Write | None = None
         self._deliver: Deliver = lambda _message: None
-        self._is_closed = False
+        self.is_closed = False
+        """Nothing is sent, or kept, until the next connection."""
 
     def open(self, deliver: Deliver) -> None:
         self._deliver = deliver
@@ -41,7 +42,7 @@ class Outbox:
             return  # an agent of another machine outlives its server
         line = encode(message)
         with self._lock:
-            if self._is_closed:
+            if self.is_closed:
                 return
             self._kept.append(line)
             if self._write is not None:
@@ -50,7 +51,7 @@ class Outbox:
     def close(self) -> None:
         """Send nothing any more."""
         with self._lock:
-            self._is_closed, self._write = True, None
+            self.is_closed, self._write = True, None
             self._kept.clear()
 
     def attach(self, write: Write, welcome: Callable[[int], bytes], *, received: int) -> None:
@@ -63,7 +64,7 @@ class Outbox:
         """
         with self._lock:
             self._forget(received)
-            self._write, self._is_closed = write, False
+            self._write, self.is_closed = write, False
             write(b"".join((welcome(self._first), *self._kept)))
 
     def detach(self, write: Write) -> None:
@@ -82,7 +83,7 @@ class Outbox:
         with self._lock:
             self._first += len(self._kept)
             self._kept.clear()
-            self._is_closed, self._write = True, None
+            self.is_closed, self._write = True, None
 
     def take(self, message: FromAgent) -> None:
         """Deliver what the agent has sent."""

@@ -4,7 +4,7 @@ import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -93,8 +93,16 @@ async def join(server: ServerHost, identity: NodeIdentity, request: Join, pin: s
         await _hang_up(writer)
 
 
-async def meet(server: ServerHost, identity: NodeIdentity, here: Here) -> ServerConnection:
+async def meet(
+    server: ServerHost, identity: NodeIdentity, here: Callable[[], Here], turn: asyncio.Lock
+) -> ServerConnection:
     """Connect as a machine that has joined.
+
+    Args:
+        server: where.
+        identity: whose certificate is shown.
+        here: returns the greeting, when it is to be sent.
+        turn: of several that connect at the same time one greets after the other: a server has one link of a machine.
 
     Raises:
         Unavailable: the server cannot be reached, or is not of this pool.
@@ -102,7 +110,8 @@ async def meet(server: ServerHost, identity: NodeIdentity, here: Here) -> Server
     """
     reader, writer = await _open(server, identity.client_context(), SERVER_NAME)
     try:
-        answer = await _ask(reader, writer, here, server)
+        async with turn:
+            answer = await _ask(reader, writer, here(), server)
         if not isinstance(answer, Welcome):
             raise Unavailable(f"{server} answers with something else than a welcome")
     except BaseException:

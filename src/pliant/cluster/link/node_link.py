@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pliant.cluster.agent.messages import FromAgent, ToAgent
 from pliant.cluster.json_lines import decode, encode
@@ -48,6 +48,8 @@ _log = logging.getLogger(__name__)
 LATE_S: Final = 0.65
 """An answer that is so late may never come."""
 _PAUSE_S: Final = 0.25
+_MAX_DIALS: Final = 4
+"""At the same time: a packet that opens a connection and is lost is sent again after a second only."""
 _LONGEST_PAUSE_S: Final = 1.0
 _MAX_UNSENT_BYTES: Final = 64 << 20
 _CERTIFICATE_EVERY_S: Final = 3600.0
@@ -89,6 +91,7 @@ class NodeLink:
         """Real time, as of the newest answer."""
         self._certificate_at = 0.0
         self._loop = asyncio.new_event_loop()
+        self._turn = asyncio.Lock()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="pliant-link", daemon=True)
         self._is_closed = False
@@ -169,36 +172,39 @@ class NodeLink:
             self._loop.close()
 
     async def _keep(self) -> None:
-        """Renew and read by the connection that there is, and dial another one when that is late or lost."""
+        """Renew and read by the connection that there is, and dial others when that is late or lost."""
         reading = self._loop.create_task(self._read())
-        dialling: asyncio.Task[ServerConnection] | None = None
+        dialling: set[asyncio.Task[ServerConnection]] = set()
         pause_s, dial_at = _PAUSE_S, 0.0
         while not self._is_closed:
             self._renew()
-            is_lost = reading.done()
             is_late = boot_time() - self._answered_at > LATE_S
-            if dialling is None and (is_lost or is_late) and time.monotonic() >= dial_at:
-                dialling = self._loop.create_task(self._dial())
-            waiting = {task for task in (dialling, None if is_lost else reading) if task is not None}
-            renew_s = self._welcome.renew_s
-            if waiting:
-                await asyncio.wait(waiting, timeout=renew_s, return_when=asyncio.FIRST_COMPLETED)
-            else:
-                await asyncio.sleep(renew_s)
-            if dialling is None or not dialling.done():
-                continue
-            connection, dialling = self._outcome(dialling), None
-            if connection is None:
+            is_due = time.monotonic() >= dial_at and len(dialling) < _MAX_DIALS
+            if (reading.done() or is_late) and is_due:
+                dialling.add(self._loop.create_task(self._dial()))
                 dial_at = time.monotonic() + pause_s
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            await self._wait({*dialling, reading} if not reading.done() else dialling)
+            done = {dial for dial in dialling if dial.done()}
+            dialling -= done
+            found = [connection for dial in done if (connection := self._outcome(dial)) is not None]
+            if not found:
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S) if done else pause_s
                 continue
             pause_s = _PAUSE_S
+            await _give_up(dialling)
+            dialling = set()
             if self._connection is not None:
                 self._connection.writer.transport.abort()
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
-            self._use(connection)
+            await _give_up({reading})
+            self._use(found[-1])
             reading = self._loop.create_task(self._read())
+
+    async def _wait(self, for_any: "set[asyncio.Task[Any]]") -> None:
+        """Wait until one of these is done, no longer than until the next renewal."""
+        if for_any:
+            await asyncio.wait(for_any, timeout=self._welcome.renew_s, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            await asyncio.sleep(self._welcome.renew_s)
 
     @property
     def _welcome(self) -> Welcome:
@@ -222,20 +228,30 @@ class NodeLink:
 
         Raises:
             Unavailable: none does.
-            RefusedByServerError: one does not want this machine.
+            RefusedByServerError: one does not want this machine any more.
         """
         sent_at = boot_time()
-        here = Here(
-            incarnation=self._settings.incarnation,
-            versions=self._settings.versions,
-            channel=self._channel,
-            received=self._received,
-        )
+
+        def here() -> Here:
+            nonlocal sent_at
+            sent_at = boot_time()
+            return Here(
+                incarnation=self._settings.incarnation,
+                versions=self._settings.versions,
+                channel=self._channel,
+                received=self._received,
+            )
+
         troubles: list[str] = []
         for server in self._settings.servers():
             try:
-                connection = await meet(server, self._settings.identity, here)
-            except Unavailable as error:
+                connection = await meet(server, self._settings.identity, here, self._turn)
+            except RefusedByServerError as error:
+                if error.is_final:
+                    raise
+                troubles.append(str(error))
+                continue
+            except (Unavailable, OSError, ValueError) as error:  # whatever is wrong with one, another may answer
                 troubles.append(str(error))
                 continue
             self._answered_at = max(self._answered_at, sent_at)
@@ -324,3 +340,12 @@ class NodeLink:
         if words != self._trouble:
             say(words)
         self._trouble = words
+
+
+async def _give_up(tasks: "set[asyncio.Task[Any]]") -> None:
+    """End what is under way; a connection that came of it all the same is closed."""
+    for task in tasks:
+        task.cancel()
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(outcome, ServerConnection):
+            outcome.writer.transport.abort()

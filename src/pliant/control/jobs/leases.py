@@ -28,6 +28,8 @@ from pliant.core.link import FromTask, Hello, Ready
 STARTING_FACTOR: Final = 15.0
 """A task that is not ready yet, or has closed its link itself, has a lease this much longer: imports and exit handlers
 may hold Python's interpreter lock."""
+AGAIN_S: Final = 0.25
+"""A task of which nobody knows whether it is to blame is looked at again so much later."""
 _MOST_PART: Final = 0.25
 """At most this part of a lease counts as listened between two calls of `listen`."""
 _STALLED_S: Final = 1.0
@@ -78,9 +80,10 @@ class Leases:
                 lease.length_s = self.lease_s
 
     def wait_again(self, task_id: TaskId) -> None:
-        """Give a task whose lease has ended another one: nobody knows whether it is to blame."""
+        """Let the lease of a task end once more in a moment: nobody knows yet whether it is to blame."""
         with self._lock:
-            self._held.setdefault(task_id, _Lease(self._listened_s, self.lease_s))
+            renewed_at = self._listened_s - self.lease_s + AGAIN_S
+            self._held.setdefault(task_id, _Lease(renewed_at, self.lease_s))
 
     def extend(self, task_id: TaskId) -> None:
         """Give a task that has closed its link itself the time to end."""

@@ -89,12 +89,12 @@ class Ledger:
         return self._jobs.get(job_id)
 
     def may_live(self, job_id: JobId, task_id: TaskId) -> bool:
-        """Tell whether a silent task may be well: nobody hears its training, or its machine is only just heard again."""
+        """Tell whether a silent task may be well: nobody hears its training, or its machine only just not."""
         live = self.get(job_id)
         if live is None or task_id not in live.tasks:
             return False
-        is_returning = live.tasks[task_id].node_id in self._cluster.returning_nodes()
-        return is_returning or live.is_out_of_reach(self._cluster.silent_nodes())
+        is_unsteady = live.tasks[task_id].node_id in self._cluster.unsteady_nodes()
+        return is_unsteady or live.is_out_of_reach(self._cluster.silent_nodes())
 
     def load(self, jobs: Mapping[JobId, LiveJob]) -> None:
         """Begin with what the store remembers."""

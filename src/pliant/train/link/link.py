@@ -69,7 +69,7 @@ class _Refusal:
 
 
 _CUT_MS = 3_000
-"""A connection whose bytes nobody confirms for so long is made anew: TCP would wait as long again as a cut has lasted."""
+"""A connection whose bytes nobody confirms for so long is made anew: TCP may wait as long again as a cut has lasted."""
 
 
 class _Connection(ClientConnection):
