@@ -1,9 +1,9 @@
 """What a server with a thousand machines needs, and how soon it decides for ten thousand tasks there.
 
 The machines are played (`bench.nodes.agents`) over real TLS links; the server is a real one. At rest nothing but
-renewals comes. Then jobs of the fixed kind are submitted, whose tasks fill all slots that were asked for, and then they
-are stopped. What the server needs is processor time by the kernel's count, of a core; a tick and a decision are timed by
-the server itself (`/metrics`), so their quantiles are bounds of buckets.
+renewals comes. Then jobs of the fixed kind are submitted, until 10,000 tasks run. What the server needs is processor
+time by the kernel's count, of a core; a tick and a decision are timed by the server itself (`/metrics`), so their
+quantiles are bounds of buckets.
 """
 
 import argparse
@@ -12,8 +12,9 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -97,16 +98,16 @@ class Pool:
         record = processes.started[0].pid
         self._pids = (record, playing.pid)
         headers = {"Authorization": f"Bearer {read_token(home)}"}
-        self._http = httpx.Client(base_url=read_record(home).url, headers=headers, timeout=LIMIT_S, verify=False)  # noqa: S501 - of this machine
+        self._http = httpx.Client(base_url=read_record(home).url, headers=headers, timeout=LIMIT_S, verify=False)
 
     def seen(self) -> dict[str, float]:
         """Return what the agents have seen."""
         return dict(json.loads(self._report.read_text())) if self._report.exists() else {}
 
-    def watch(self, name: str, seconds: float) -> Phase:
-        """Look on for a while."""
+    def watch(self, name: str, work: Callable[[], None]) -> Phase:
+        """Look on while something is done."""
         before, used, began = self._counts(), [cpu_s(pid) for pid in self._pids], time.monotonic()
-        time.sleep(seconds)
+        work()
         took = time.monotonic() - began
         server, played = ((cpu_s(pid) - one) / took for pid, one in zip(self._pids, used, strict=True))
         after = self._counts()
@@ -147,30 +148,36 @@ def play(given: argparse.Namespace) -> tuple[list[Phase], list[tuple[str, str]]]
         try:
             pool = Pool(folder, processes, given.machines, given.slots)
             time.sleep(SETTLE_S)
-            phases = [pool.watch("at rest", given.seconds)]
-            script = folder / "sleeps.py"
-            script.write_text("import time\ntime.sleep(3600)\n")
+            phases = [pool.watch("at rest", partial(time.sleep, given.seconds))]
             per_job = given.tasks // given.jobs
-            request = JobRequest(script="sleeps.py", min_tasks=per_job, max_tasks=per_job, fixed=True)
             began = time.monotonic()
-            for _ in range(given.jobs):
-                pool.server.client.submit(script, request)
-            submitted_s = time.monotonic() - began
-            phases.append(pool.watch("tasks start", given.seconds))
-            until(lambda: pool.seen()["num_starts"] >= per_job * given.jobs, "all tasks have started", LIMIT_S)
+            start = partial(start_all, pool, folder, given.jobs, per_job)
+            phases.append(pool.watch("tasks start", start))
             seen = pool.seen()
             time.sleep(SETTLE_S)
-            phases.append(pool.watch("tasks run", given.seconds))
+            phases.append(pool.watch("tasks run", partial(time.sleep, given.seconds)))
             figures = [
                 ("machines linked, from the start of who plays them", f"{pool.met_s:.1f} s"),
-                (f"{given.jobs} jobs submitted one after the other", f"{submitted_s:.1f} s"),
-                ("from the first submission to the first order", f"{seen['first_start'] - began:.2f} s"),
+                (
+                    f"from the first submission of {given.jobs}, one after the other, to the first order",
+                    f"{seen['first_start'] - began:.2f} s",
+                ),
                 (f"to the last of {per_job * given.jobs} orders", f"{seen['last_start'] - began:.2f} s"),
                 ("links lost", str(pool.seen()["num_lost"])),
             ]
         finally:
             processes.end()
     return phases, figures
+
+
+def start_all(pool: Pool, folder: Path, jobs: int, per_job: int) -> None:
+    """Submit jobs one after the other, and wait until all their tasks were ordered."""
+    script = folder / "sleeps.py"
+    script.write_text("import time\ntime.sleep(3600)\n")
+    request = JobRequest(script=script.name, min_tasks=per_job, max_tasks=per_job, fixed=True)
+    for _ in range(jobs):
+        pool.server.client.submit(script, request)
+    until(lambda: pool.seen()["num_starts"] >= per_job * jobs, "all tasks have started", LIMIT_S)
 
 
 def main() -> int:
@@ -200,7 +207,7 @@ def main() -> int:
         Claim(
             text=f"no decision takes longer than {GOAL_DECISION_S:g} s",
             found=f"≤ {1000 * slowest:g} ms",
-            holds=slowest <= GOAL_DECISION_S,
+            holds=slowest <= GOAL_DECISION_S if any(phase.plans for phase in phases) else None,
         ),
     ]
     command = f"python -m bench.nodes --machines {given.machines} --jobs {given.jobs} --tasks {given.tasks}"
