@@ -200,6 +200,11 @@ def main() -> int:
             holds=rest.server <= GOAL_REST,
         ),
         Claim(
+            text=f"while tasks start, 99 of 100 ticks take {1000 * GOAL_TICK_S:.0f} ms at most",
+            found=bound(phases[1].ticks, 0.99),
+            holds=quantile(phases[1].ticks, 0.99) <= GOAL_TICK_S,
+        ),
+        Claim(
             text=f"while tasks run, 99 of 100 ticks take {1000 * GOAL_TICK_S:.0f} ms at most",
             found=bound(running.ticks, 0.99),
             holds=quantile(running.ticks, 0.99) <= GOAL_TICK_S,
@@ -210,7 +215,7 @@ def main() -> int:
             holds=slowest <= GOAL_DECISION_S if any(phase.plans for phase in phases) else None,
         ),
     ]
-    command = f"python -m bench.nodes --machines {given.machines} --jobs {given.jobs} --tasks {given.tasks}"
+    command = f"python -m bench.nodes --machines {given.machines} --jobs {given.jobs} --tasks {given.tasks} --seconds {given.seconds:g}"
     columns = ("", "server, of a core", "agents, of a core", "ticks: 50, 99, 100 %", "decisions", "load average")
     text = "\n".join(
         (
