@@ -7,6 +7,7 @@ runs: its form here, its sense by the adapter of its node.
 
 import asyncio
 import logging
+import re
 import socket
 import ssl
 from collections.abc import Callable, Coroutine
@@ -26,7 +27,6 @@ from pliant.cluster.link.messages import (
     JoinRefused,
     Renew,
     RenewCertificate,
-    Renewed,
     ToNode,
     Welcome,
 )
@@ -45,6 +45,10 @@ _MAX_STRANGERS: Final = 256
 _MAX_UNSENT_BYTES: Final = 64 << 20
 """A machine that leaves more unread is cut off; it connects again."""
 _MAX_SLOTS: Final = 4096
+RENEW_LINE: Final = re.compile(rb'\{"number": ([0-9]{1,15}), "received": ([0-9]{1,15}), "kind": "renew"\}')
+"""A `Renew` as agents write it; nearly all that arrives is one. Whatever else is one is read as any message is."""
+RENEWED_LINE: Final = b'{"number": %d, "kind": "renewed"}\n'
+"""The answer, as `encode` makes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,22 +170,28 @@ class NodeConnection(asyncio.Protocol):
         if self._node.outbox.is_closed:  # while the link stood still; its account begins anew with the next connection
             self.end("this machine was taken for gone, and its tasks for ended; it is to connect again")
             return
+        self._take_from(self._name, self._node, line)
+
+    def _take_from(self, name: NodeId, node: JoinedNode, line: bytes) -> None:
+        if renew := RENEW_LINE.fullmatch(line):
+            self._renew(int(renew[1]), int(renew[2]), node)
+            return
         message = decode(line, FROM_NODE)
         if isinstance(message, Renew):
-            self._renew(message, self._node)
+            self._renew(message.number, message.received, node)
         elif isinstance(message, RenewCertificate):
             if not self._is_signing:
                 self._is_signing = True
-                self._hub.begin(self._answer(self._renew_certificate(self._name, message.request)))
+                self._hub.begin(self._answer(self._renew_certificate(name, message.request)))
         else:
-            self._hub.nodes.hear(self._node)
-            self._deliver(message, self._name, self._node)
+            self._hub.nodes.hear(node)
+            self._deliver(message, name, node)
 
-    def _renew(self, message: Renew, node: JoinedNode) -> None:
-        node.outbox.confirm(message.received)
+    def _renew(self, number: int, received: int, node: JoinedNode) -> None:
+        node.outbox.confirm(received)
         if self._hub.settings.may_renew():
             self._hub.nodes.hear(node)
-            self._send(Renewed(number=message.number))
+            self._write(RENEWED_LINE % number)
 
     def _deliver(self, message: FromAgent, name: NodeId, node: JoinedNode) -> None:
         if isinstance(message, NodeFound):
