@@ -215,7 +215,8 @@ def main() -> int:
             holds=slowest <= GOAL_DECISION_S if any(phase.plans for phase in phases) else None,
         ),
     ]
-    command = f"python -m bench.nodes --machines {given.machines} --jobs {given.jobs} --tasks {given.tasks} --seconds {given.seconds:g}"
+    counts = f"--machines {given.machines} --jobs {given.jobs} --tasks {given.tasks}"
+    command = f"python -m bench.nodes {counts} --seconds {given.seconds:g}"
     columns = ("", "server, of a core", "agents, of a core", "ticks: 50, 99, 100 %", "decisions", "load average")
     text = "\n".join(
         (
