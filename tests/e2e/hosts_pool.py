@@ -52,7 +52,7 @@ class HostsPool(Pool):
     def start_server(self, name: str, *options: str) -> HostProcess:
         """Start a server on a host."""
         host = self.hosts[name]
-        argv = [
+        argv: list[str | Path] = [
             PYTHON,
             "-P",
             "-m",
@@ -111,7 +111,17 @@ class HostsPool(Pool):
     def join(self, name: str) -> None:
         """Start the agent of a host; the first time it joins."""
         folder = self.home.parent / f"agent-{name}"
-        argv = [PYTHON, "-P", "-m", "pliant.cli.app", "agent", "--state-dir", folder, "--slots", str(SLOTS)]
+        argv: list[str | Path] = [
+            PYTHON,
+            "-P",
+            "-m",
+            "pliant.cli.app",
+            "agent",
+            "--state-dir",
+            folder,
+            "--slots",
+            str(SLOTS),
+        ]
         if not (folder / "identity" / "certificate.pem").exists():
             token = self.home.parent / f"token-{name}"
             token.write_text(json.loads(self.cli("machines", "token", name, "--json"))["token"])

@@ -35,7 +35,7 @@ def _hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostsPool]:
 
 
 @pytest.fixture
-def hosts(_hosts: HostsPool) -> Iterator[HostsPool]:
+def hosts(_hosts: HostsPool) -> HostsPool:
     """A pool with all its machines there, and no job on them."""
     _hosts.network.heal()
     running(_hosts)

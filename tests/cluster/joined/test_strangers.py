@@ -55,7 +55,7 @@ class Machine:
 
     def meet(self, here: Here | None = None) -> None:
         async def once() -> None:
-            met = await meet(self.server, self.identity, here or self.here())
+            met = await greet(self.server, self.identity, here or self.here())
             await _close(met)
 
         asyncio.run(asyncio.wait_for(once(), IN_TIME_S))
@@ -64,10 +64,14 @@ class Machine:
         """Connect, say this, and return the last that is answered before the server hangs up."""
 
         async def once() -> str:
-            met = await meet(self.server, self.identity, self.here())
+            met = await greet(self.server, self.identity, self.here())
             return await _last_word(met, messages)
 
         return asyncio.run(asyncio.wait_for(once(), 5.0))
+
+
+async def greet(server: ServerHost, identity: NodeIdentity, here: Here) -> ServerConnection:
+    return await meet(server, identity, lambda: here, asyncio.Lock())
 
 
 async def _last_word(met: ServerConnection, messages: tuple[Message | bytes, ...]) -> str:
@@ -274,7 +278,7 @@ def test_a_line_of_a_machine_has_a_greatest_length(
 
 def test_a_machine_is_away_until_its_account_is_complete(pool: Pool, machine: Machine) -> None:
     async def account() -> None:
-        met = await meet(machine.server, machine.identity, machine.here())
+        met = await greet(machine.server, machine.identity, machine.here())
         met.writer.write(encode(_found()) + encode(_task()))
         await asyncio.to_thread(until, lambda: bool(pool.nodes.observe().tasks), "the account has begun")
         assert not pool.is_here("gpu1")
@@ -289,11 +293,11 @@ def test_a_copy_of_a_machine_is_refused_while_it_lives(pool: Pool, machine: Mach
     twin = machine.here(incarnation="twin/1")
 
     async def both() -> None:
-        met = await meet(machine.server, machine.identity, machine.here())
+        met = await greet(machine.server, machine.identity, machine.here())
         met.writer.write(encode(_found()) + encode(UpToDate()))
         await asyncio.to_thread(until, lambda: pool.is_here("gpu1"), "it is there")
         with pytest.raises(RefusedByServerError, match="is connected already: two have the same certificate") as no:
-            await meet(machine.server, machine.identity, twin)
+            await greet(machine.server, machine.identity, twin)
         assert not no.value.is_final
         assert pool.is_here("gpu1")
         await _close(met)
@@ -307,9 +311,9 @@ def test_a_machine_that_floods_keeps_no_other_from_being_heard(pool: Pool, machi
     flood = (encode(_found()) + encode(Renew(number=1, received=0)) + encode(Alive())) * 300
 
     async def both() -> None:
-        loud = await meet(machine.server, machine.identity, machine.here())
+        loud = await greet(machine.server, machine.identity, machine.here())
         loud.writer.write(encode(_found()) + encode(UpToDate()))
-        quiet = await meet(other.server, other.identity, other.here())
+        quiet = await greet(other.server, other.identity, other.here())
         longest_s = 0.0
         for number in range(1, 21):
             loud.writer.write(flood)
