@@ -97,8 +97,9 @@ class Pool:
         self.met_s = time.monotonic() - began
         record = processes.started[0].pid
         self._pids = (record, playing.pid)
+        server = read_record(home)
         headers = {"Authorization": f"Bearer {read_token(home)}"}
-        self._http = httpx.Client(base_url=read_record(home).url, headers=headers, timeout=LIMIT_S, verify=False)
+        self._http = httpx.Client(base_url=server.url, headers=headers, timeout=LIMIT_S, verify=server.trust.context())
 
     def seen(self) -> dict[str, float]:
         """Return what the agents have seen."""

@@ -26,7 +26,7 @@ from pliant.cluster.agent.interface import AUTO, address_of
 from pliant.cluster.agent.settings import ENTRY, AgentSettings
 from pliant.cluster.link.dial import RefusedByServerError, ServerConnection, ServerHost, join, read_server_host
 from pliant.cluster.link.identity import NodeIdentity
-from pliant.cluster.link.messages import Join, NodeRules
+from pliant.cluster.link.messages import Join, JoinRefused, NodeRules
 from pliant.cluster.link.node_link import NodeLink, NodeLinkSettings
 from pliant.cluster.link.versions import versions
 from pliant.cluster.zygote.deadline import OrphanDeadline
@@ -96,10 +96,11 @@ def _serve(options: argparse.Namespace) -> int:
     deadline = OrphanDeadline(state_dir, connection.welcome.orphan_s)
     mailbox = Mailbox(link.send)
 
-    def refused(reason: str) -> None:
-        _log.error("the server does not want this machine any more: %s", reason)
-        deadline.end()
-        mailbox.hang_up()
+    def refused(refusal: JoinRefused) -> None:
+        if mailbox.hang_up():
+            _log.error("the server does not want this machine any more: %s", refusal.reason)
+        if refusal.is_removed:
+            deadline.end()
 
     link.renewed, link.refused = _begin_again, refused
     base_env = allowed({**_QUIET, **os.environ}, connection.welcome.rules.pass_env)

@@ -51,12 +51,14 @@ class Mailbox:
                 self._arrived.append(message)
                 os.eventfd_write(self._event, 1)
 
-    def hang_up(self) -> None:
-        """Let the agent know, from any thread, that nothing will come any more."""
+    def hang_up(self) -> bool:
+        """Let the agent know, from any thread, that nothing will come any more; return whether that is news."""
         with self._lock:
+            is_news = self._event is not None and not self._is_over
             if self._event is not None:
                 self._is_over = True
                 os.eventfd_write(self._event, 1)
+            return is_news
 
     def fileno(self) -> int:
         assert self._event is not None, "the mailbox is closed"

@@ -30,7 +30,7 @@ from pliant.cluster.link.messages import (
     ToNode,
     Welcome,
 )
-from pliant.core.errors import PliantError, Unavailable
+from pliant.core.errors import Forbidden, PliantError, Unauthorized, Unavailable
 from pliant.core.job import NodeId
 from pliant.core.plan import NodeView
 from pliant.core.ports import LiveTask
@@ -137,12 +137,12 @@ class NodeConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def end(self, reason: str, *, is_final: bool = False) -> None:
+    def end(self, reason: str, *, is_final: bool = False, is_removed: bool = False) -> None:
         """End, and say why."""
         if self._transport is None or self._transport.is_closing():
             return
         _log.warning("a link is ended (%s): %s", self._name or "a stranger's", reason)
-        self._send(JoinRefused(reason=reason, is_final=is_final))
+        self._send(JoinRefused(reason=reason, is_final=is_final, is_removed=is_removed))
         self._transport.close()
 
     def _write(self, data: bytes) -> None:
@@ -213,7 +213,8 @@ class NodeConnection(asyncio.Protocol):
         try:
             await answering
         except PliantError as error:
-            self.end(str(error), is_final=not isinstance(error, Unavailable))
+            is_removed = isinstance(error, Unauthorized | Forbidden)
+            self.end(str(error), is_final=not isinstance(error, Unavailable), is_removed=is_removed)
         except Exception:  # noqa: BLE001 - the top of what one stranger has asked for
             _log.exception("a machine that has connected could not be answered")
             self.end("the server cannot answer this machine just now; its log says why")

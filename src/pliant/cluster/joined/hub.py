@@ -72,7 +72,7 @@ class NodeHub:
 
     def _hang_up(self, node_id: NodeId) -> None:
         if (connection := self._hub.connections.get(node_id)) is not None:
-            connection.end("this machine was removed from the pool", is_final=True)
+            connection.end("this machine was removed from the pool", is_final=True, is_removed=True)
 
     def _in_thread(self, work: Callable[[], Any]) -> "asyncio.Future[Any]":
         return self._loop.run_in_executor(self._waiting, work)

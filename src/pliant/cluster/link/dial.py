@@ -55,7 +55,12 @@ class RefusedByServerError(Exception):
 
     def __init__(self, refused: JoinRefused) -> None:
         super().__init__(refused.reason)
-        self.is_final = refused.is_final
+        self.refused = refused
+
+    @property
+    def is_final(self) -> bool:
+        """It makes no sense to try again."""
+        return self.refused.is_final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -119,6 +119,8 @@ class JoinRefused:
     """In words that say what to do."""
     is_final: bool
     """It makes no sense to try again without a person."""
+    is_removed: bool = False
+    """This machine does not belong to the pool: nobody wants its tasks. Otherwise they go on, for another agent."""
     kind: Literal["refused"] = "refused"
 
 

@@ -75,8 +75,8 @@ class NodeLink:
     def __init__(self, settings: NodeLinkSettings) -> None:
         self.renewed: Callable[[NodeRules], None] = lambda _rules: None
         """Called with the rules of a later server, if they are not those of the first."""
-        self.refused: Callable[[str], None] = lambda _reason: None
-        """Called when the server does not want this machine any more."""
+        self.refused: Callable[[JoinRefused], None] = lambda _refused: None
+        """Called when the server does not want this agent any more."""
         self._settings = settings
         self._put: Callable[[ToAgent], None] | None = None
         self._waiting: list[ToAgent] = []
@@ -217,7 +217,7 @@ class NodeLink:
             return dialling.result()
         except RefusedByServerError as error:
             if error.is_final:
-                self.refused(str(error))
+                self.refused(error.refused)
             self._note_trouble(str(error), _log.warning)
         except (Unavailable, InvalidInput) as error:
             self._note_trouble(str(error), _log.warning)
@@ -316,7 +316,7 @@ class NodeLink:
         elif isinstance(message, JoinRefused):
             self._note_trouble(message.reason, _log.warning)
             if message.is_final:
-                self.refused(message.reason)
+                self.refused(message)
         elif not isinstance(message, Welcome):  # a second one says nothing
             self._number_and_put(message)
 

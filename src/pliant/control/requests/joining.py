@@ -132,6 +132,10 @@ class Joining:
             except NotFound:
                 raise Unauthorized(_UNKNOWN) from None
 
+    def check(self, token_id: str, secret: str, machine: str) -> None:
+        """Raise what `admit` would raise; no use is taken."""
+        _require_usable(self._match(token_id, secret).noun, machine)
+
     def _match(self, token_id: str, secret: str) -> Kept[JoinToken]:
         """Return the token; of one that there is none of the search takes as long."""
         kept = self._registry.get(JoinToken, token_id) if _is_id(token_id) else None

@@ -122,6 +122,7 @@ class PoolAdmission:
         self._now = now
 
     def join(self, join: Join, *, is_living: Callable[[NodeId], bool]) -> Joined:
+        self._joining.check(join.token_id, join.secret, join.name)  # a stranger learns nothing, and has nothing signed
         certificate = self._sign(join.request, join.name)
         key, known = fingerprint(certificate), self._joining.get(join.name)
         if known is not None and known.fingerprint != key:
