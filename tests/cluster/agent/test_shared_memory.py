@@ -171,6 +171,12 @@ def test_tasks_of_a_job_share_a_folder_until_the_job_is_over(tmp_path: Path, bri
         stage.cluster.start(replace(order, env={"PLIANT_JOB_ID": "job-1"}))
         seen.append(stage.read(order.task_id))
     assert seen[0] == seen[1]
+    stage.cluster.retain([])  # an old order: they live
+    stage.pass_time()
     assert Path(seen[0]).is_dir()
+    exits = stage.exits()
+    for number in (0, 1):
+        stage.finish(TaskId(f"job-1.{number}"), 0)
+        stage.exit_of(TaskId(f"job-1.{number}"), exits)
     stage.cluster.retain([])
     until(lambda: not Path(seen[0]).exists(), "the folder is gone")

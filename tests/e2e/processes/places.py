@@ -34,6 +34,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "catalog/environments/builder.py _install": ("builder",),
         "catalog/environments/probe.py look": ("look",),
         "catalog/environments/probe.py probe": ("probe",),
+        "cli/admin/agent.py agent": ("agent",),
         "cli/admin/server.py _launch": ("server", "standby"),
         "cli/admin/server.py up": ("server", "standby"),
         "cli/admin/upkeep.py restore": ("restore",),
@@ -43,6 +44,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cluster/zygote/child.py _run_other_python": ("interpreter",),
         "cluster/zygote/handle.py _spawn": ("zygote",),
         "cluster/zygote/zygote.py _fork": ("elastic", "fixed", "kernel", "sidecar"),
+        "entry/agent.py _begin_again": ("agent",),
         "entry/gateway/group.py _start": ("gateway",),
         "entry/server/lead.py _run": ("server",),
         "entry/server/rooms/gateway.py _start": ("gateway",),
@@ -96,7 +98,7 @@ WITHOUT_ROW: Final[Mapping[str, str]] = MappingProxyType(
         "tracker": "what logs to an experiment tracker: a task starts it, and it never leaves that task's walls",
         "walls": "what tries which walls there are, when a server or a zygote starts: it enters them and ends",
         "alone": "`pliant run` and what else needs no server: a process of whoever calls it",
-        "agent": "an agent by itself, as it will be on other machines: no server starts one yet",
+        "agent": "the agent of another machine: its operator starts it there, and it is there what the server is here",
     }
 )
 """What is not in the table, and why."""

@@ -201,12 +201,13 @@ class NodeConnection(asyncio.Protocol):
             self._is_accounted, self._num_slots = True, len(message.node.slots)
             self._hub.in_thread(lambda: self._hub.admission.note(message.node)).add_done_callback(_log_failure)
             self._hub.loop.call_soon(self._hub.nodes.changed)
+        if not self._is_accounted:
+            return  # an agent that has just begun tells how things stand before it is asked
         if isinstance(message, Observed):
             _check_task(message.task, name, self._num_slots)
-        if self._is_accounted:
-            node.outbox.take(message)
-            if isinstance(message, UpToDate):
-                self._hub.nodes.meet(node)
+        node.outbox.take(message)
+        if isinstance(message, UpToDate):
+            self._hub.nodes.meet(node)
 
     async def _answer(self, answering: Coroutine[Any, Any, None]) -> None:
         """Answer a greeting, or refuse it."""

@@ -167,9 +167,15 @@ async def _ask(
     return answer
 
 
+def abort(writer: asyncio.StreamWriter) -> None:
+    """End a connection at once; one that has ended is left."""
+    with suppress(AttributeError):  # asyncio of Python 3.11.2: TLS that has ended cannot be aborted
+        writer.transport.abort()
+
+
 async def _hang_up(writer: asyncio.StreamWriter) -> None:
     """Close a connection that is of no use; the loop may end after this."""
-    writer.transport.abort()
+    abort(writer)
     with suppress(OSError):
         await writer.wait_closed()
 

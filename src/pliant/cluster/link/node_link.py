@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from pliant.cluster.agent.messages import FromAgent, ToAgent
 from pliant.cluster.json_lines import decode, encode
-from pliant.cluster.link.dial import RefusedByServerError, ServerConnection, ServerHost, meet
+from pliant.cluster.link.dial import RefusedByServerError, ServerConnection, ServerHost, abort, meet
 from pliant.cluster.link.identity import NodeIdentity
 from pliant.cluster.link.messages import (
     TO_NODE,
@@ -160,7 +160,7 @@ class NodeLink:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        keeping = self._loop.create_task(self._keep())
+        keeping = self._loop.create_task(self._keep_on())
         keeping.add_done_callback(lambda _done: self._loop.stop())
         try:
             self._loop.run_forever()
@@ -170,6 +170,17 @@ class NodeLink:
             keeping.cancel()
             self._loop.run_until_complete(asyncio.gather(keeping, return_exceptions=True))
             self._loop.close()
+
+    async def _keep_on(self) -> None:
+        """Keep the link whatever happens: without it the tasks of this machine end."""
+        while not self._is_closed:
+            try:
+                await self._keep()
+            except Exception:  # noqa: BLE001 - the top of the loop
+                _log.exception("the link to the server begins anew after an error")
+                if self._connection is not None:
+                    abort(self._connection.writer)
+                await asyncio.sleep(_PAUSE_S)
 
     async def _keep(self) -> None:
         """Renew and read by the connection that there is, and dial others when that is late or lost."""
@@ -194,7 +205,7 @@ class NodeLink:
             await _give_up(dialling)
             dialling = set()
             if self._connection is not None:
-                self._connection.writer.transport.abort()
+                abort(self._connection.writer)
             await _give_up({reading})
             self._use(found[-1])
             reading = self._loop.create_task(self._read())
@@ -290,7 +301,7 @@ class NodeLink:
             return
         connection.writer.write(line)
         if connection.writer.transport.get_write_buffer_size() > _MAX_UNSENT_BYTES:
-            connection.writer.transport.abort()
+            abort(connection.writer)
 
     async def _read(self) -> None:
         """Take what comes, until the connection ends."""
@@ -348,4 +359,4 @@ async def _give_up(tasks: "set[asyncio.Task[Any]]") -> None:
         task.cancel()
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(outcome, ServerConnection):
-            outcome.writer.transport.abort()
+            abort(outcome.writer)
