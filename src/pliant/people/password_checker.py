@@ -71,8 +71,8 @@ class PasswordChecker:
             if not self._passwords.matches(None if user is None else user.password_hash, password) or user is None:
                 self._attempts.failed(name, address, self._clock.now())
                 return Verdict.WRONG
-        self._attempts.succeeded(name, address, self._clock.now())
-        self._remember(user, password)
+            self._attempts.succeeded(name, address, self._clock.now())
+            self._remember(user, password)
         return Verdict.RIGHT
 
     def forgive(self, name: str) -> None:
