@@ -95,8 +95,6 @@ class JoinedMachine:
     num_cpus: int = 0
     walls: tuple[str, ...] = ()
     missing_walls: tuple[str, ...] = ()
-    host: str = ""
-    """The address at which its tasks are reached."""
 
     @property
     def node(self) -> NodeView:
@@ -128,7 +126,6 @@ def problems_of_machine(machine: JoinedMachine) -> tuple[Problem, ...]:
         "slots": _slots_fault(machine.slots),
         "labels": _labels_fault(machine.labels),
         "walls": _lines_fault((*machine.walls, *machine.missing_walls)),
-        "host": _lines_fault((machine.host,)),
         "num_gpus": _number_fault(machine.num_gpus),
         "num_cpus": _number_fault(machine.num_cpus),
     }

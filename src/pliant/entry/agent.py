@@ -35,16 +35,13 @@ from pliant.core.job import NodeId
 from pliant.core.joining import machine_name_fault, parse_join_token
 from pliant.entry.clock import SystemClock
 from pliant.entry.labels import label_problems, read_labels
+from pliant.entry.own_machine import AGENTS_FILE, QUIET, SHARED_MEMORY, homes
 from pliant.files.lock import take_lock
 from pliant.isolation.variables import allowed
 
 _log = logging.getLogger("pliant")
 
-AGENTS_FILE: Final = Path("address") / "agents.json"
-"""In the state folder: where agents find the server, and by what they see that it is the same folder."""
-_SHARED_MEMORY: Final = Path("/dev/shm")
 _MAX_TOKEN_TEXT: Final = 4096
-_QUIET: Final = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -103,7 +100,7 @@ def _serve(options: argparse.Namespace) -> int:
             deadline.end()
 
     link.renewed, link.refused = _begin_again, refused
-    base_env = allowed({**_QUIET, **os.environ}, connection.welcome.rules.pass_env)
+    base_env = allowed({**QUIET, **os.environ}, connection.welcome.rules.pass_env)
     agent = Agent(settings, mailbox, clock=SystemClock(), base_env=base_env, deadline=deadline)
     link.serve(mailbox.put, deadline)
     _log.info(
@@ -140,12 +137,12 @@ def _settings(options: argparse.Namespace, state_dir: Path, name: str, connectio
         num_slots=options.slots,
         labels=read_labels(options.label),
         host=address_of(options.interface, connection.address.host),
-        memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}-{name}",
+        memory_root=SHARED_MEMORY / f"pliant-{os.getuid()}-{name}",
         isolation=rules.isolation,
         uid=rules.uid,
         may_read=rules.may_read,
         may_write=rules.may_write,
-        hides=_homes(),
+        hides=homes(),
         max_disk_bytes=rules.max_disk_bytes,
         max_log_bytes=rules.max_log_bytes,
         preload=() if options.no_preload else rules.preload,
@@ -224,12 +221,6 @@ def _announced(path: Path) -> dict[str, object]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _homes() -> tuple[str, ...]:
-    """Return the home of the user who runs the agent, which no task needs."""
-    home = os.path.expanduser("~")
-    return (home,) if os.path.isabs(home) and os.path.isdir(home) and os.path.dirname(home) != home else ()
 
 
 def _begin_again(_rules: NodeRules) -> None:

@@ -38,7 +38,7 @@ from pliant.cluster.zygote import records
 from pliant.control.requests.joining import Joining
 from pliant.core.job import NodeId
 from pliant.core.ports import LiveTask
-from pliant.entry.agent import AGENTS_FILE
+from pliant.entry.own_machine import AGENTS_FILE
 from pliant.entry.server.rooms.machines import PoolAdmission
 from pliant.sim.registry import MemoryRegistry
 

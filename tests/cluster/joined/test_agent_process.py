@@ -12,7 +12,7 @@ from pliant.cluster.link.dial import read_server_host
 from pliant.core.errors import InvalidInput
 from pliant.core.job import NodeId
 from pliant.core.joining import parse_join_token
-from pliant.entry.agent import AGENTS_FILE
+from pliant.entry.own_machine import AGENTS_FILE
 
 
 @pytest.fixture

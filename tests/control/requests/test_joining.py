@@ -21,7 +21,7 @@ from pliant.store.sql import SqlStore
 
 PIN = "2d" * 32
 MACHINE = JoinedMachine(
-    name="gpu1", owner="ada", fingerprint="ab" * 32, joined_at=5.0, slots=(0, 1), labels={"rack": "7"}, host="10.0.0.7"
+    name="gpu1", owner="ada", fingerprint="ab" * 32, joined_at=5.0, slots=(0, 1), labels={"rack": "7"}
 )
 
 
@@ -205,7 +205,6 @@ def test_a_machine_is_remembered_until_it_is_removed(joining: Joining, registry:
         {"walls": ("x" * 501,)},
         {"missing_walls": ("a\x1b[2J",)},
         {"walls": ("x",) * 101},
-        {"host": "10.0.0.7\n"},
         {"num_gpus": -1},
         {"num_cpus": 2**70},
     ],

@@ -31,11 +31,6 @@ _MOST_PART: Final = 0.25
 """At most this part of a lease counts as listened between two looks."""
 
 
-def boot_time() -> float:
-    """Return seconds since this machine was started."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 class ListenedTime:
     """The time in which the links were read; whoever reads them calls `look` a few times a second."""
 

@@ -20,9 +20,10 @@ from itertools import chain
 from secrets import token_hex
 from typing import Final
 
-from pliant.cluster.joined.hearing import Hearing, ListenedTime, boot_time
+from pliant.cluster.joined.hearing import Hearing, ListenedTime
 from pliant.cluster.joined.outbox import Outbox
 from pliant.cluster.node import KnownNode, NodeCluster
+from pliant.cluster.zygote.deadline import boot_time
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.machine import MeasuredMachine

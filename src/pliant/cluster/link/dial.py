@@ -12,10 +12,9 @@ from typing import Final
 from pliant.cluster.json_lines import MAX_LINE_BYTES, Message, decode, encode
 from pliant.cluster.link.authority import SERVER_NAME, pin_of
 from pliant.cluster.link.identity import NodeIdentity
-from pliant.cluster.link.messages import TO_NODE, Here, Join, Joined, JoinRefused, ToNode, Welcome
+from pliant.cluster.link.messages import AGENT_PORT, TO_NODE, Here, Join, Joined, JoinRefused, ToNode, Welcome
 from pliant.core.errors import InvalidInput, Unavailable
 
-DEFAULT_PORT: Final = 7314
 _SERVER: Final = re.compile(
     r"(?:\[(?P<bracketed>[\da-fA-F:.%\w]+)\]|(?P<host>[\w.-]+))(?::(?P<port>[0-9]{1,5}))?"
     r"|(?P<bare>[\da-fA-F]*:[\da-fA-F.]*:[\da-fA-F:.]*)"
@@ -31,7 +30,7 @@ class ServerHost:
     """Where a server listens for agents."""
 
     host: str
-    port: int = DEFAULT_PORT
+    port: int = AGENT_PORT
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -44,7 +43,7 @@ def read_server_host(text: str) -> ServerHost:
         InvalidInput: it names none.
     """
     found = _SERVER.fullmatch(text.strip())
-    port = int((found and found["port"]) or DEFAULT_PORT)
+    port = int((found and found["port"]) or AGENT_PORT)
     if found is None or not 0 < port < 65_536:
         raise InvalidInput.at("--join", f"{text!r:.80} is no address of a server; give HOST or HOST:PORT")
     return ServerHost(host=found["bracketed"] or found["host"] or found["bare"], port=port)
@@ -71,8 +70,6 @@ class ServerConnection:
     writer: asyncio.StreamWriter
     welcome: Welcome
     address: ServerHost
-    own_host: str
-    """The address of this machine that reaches the server."""
 
 
 async def join(server: ServerHost, identity: NodeIdentity, request: Join, pin: str) -> None:
@@ -122,8 +119,7 @@ async def meet(
     except BaseException:
         await _hang_up(writer)
         raise
-    own_host = str(writer.get_extra_info("sockname")[0])
-    return ServerConnection(reader=reader, writer=writer, welcome=answer, address=server, own_host=own_host)
+    return ServerConnection(reader=reader, writer=writer, welcome=answer, address=server)
 
 
 async def _open(

@@ -25,6 +25,8 @@ from pliant.cluster.agent.messages import FROM_AGENT, TO_AGENT, FromAgent, ToAge
 from pliant.cluster.json_lines import by_kind
 from pliant.core.confinement import IsolationMode
 
+AGENT_PORT: Final = 7314
+"""Where servers listen for agents, unless they are told another one."""
 PROTOCOL: Final = 1
 """Of the link; both ends have the same."""
 MAX_GREETING_BYTES: Final = 64 << 10

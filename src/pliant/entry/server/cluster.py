@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from pliant.cluster.joined.nodes import DEFAULT_ORPHAN_S
+from pliant.cluster.link.messages import AGENT_PORT
 from pliant.core.errors import Problem
 
-AGENT_PORT: Final = 7314
-DEFAULT_ORPHAN_S: Final = 60.0
 _ORPHAN_S: Final = (5.0, 86_400.0)
 
 

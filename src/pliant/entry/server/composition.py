@@ -16,12 +16,13 @@ from pliant.control.upkeep.backup import Backup
 from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.server_option import ServerFacts
 from pliant.entry.clock import SystemClock
+from pliant.entry.own_machine import homes
 from pliant.entry.server.database import display_url, is_server
 from pliant.entry.server.home import ADDRESS, SERVER_FILE, Home
 from pliant.entry.server.isolation import check_walls, why_alone
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.children import ConfinedChildren
-from pliant.entry.server.rooms.cluster import ClusterRoom, homes
+from pliant.entry.server.rooms.cluster import ClusterRoom
 from pliant.entry.server.rooms.datasets import open_datasets
 from pliant.entry.server.rooms.endpoints import ServingRoom, gateway_options, open_serving
 from pliant.entry.server.rooms.environments import base_environment, open_environments

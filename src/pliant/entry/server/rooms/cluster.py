@@ -4,8 +4,6 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
 
 from pliant.cluster.agent.settings import PRELOAD, AgentSettings
 from pliant.cluster.channel import AgentThread
@@ -14,6 +12,7 @@ from pliant.control.requests.joining import JoiningRoom
 from pliant.core.job import NodeId
 from pliant.core.ports import Cluster
 from pliant.entry.clock import SystemClock
+from pliant.entry.own_machine import QUIET, SHARED_MEMORY, homes
 from pliant.entry.server.home import Home
 from pliant.entry.server.isolation import max_disk_bytes
 from pliant.entry.server.listener import Listener
@@ -21,10 +20,6 @@ from pliant.entry.server.rooms.machines import MachinesRoom, open_machines, own_
 from pliant.entry.server.settings import ServerSettings
 from pliant.isolation.variables import allowed
 from pliant.store.sql import SqlStore
-
-QUIET: Final = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
-"""Otherwise torch warns in the logs of tasks whenever a connection of a generation that is over closes."""
-_SHARED_MEMORY: Final = Path("/dev/shm")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +76,7 @@ def _agent(settings: ServerSettings, home: Home, listener: Listener) -> AgentSet
         labels=settings.labels,
         host=own_address(settings, listener),
         preload=(*PRELOAD, *settings.preload),
-        memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}",
+        memory_root=SHARED_MEMORY / f"pliant-{os.getuid()}",
         isolation=settings.isolation,
         uid=None if settings.uids is None else settings.uids.start,
         may_read=settings.may_read,
@@ -90,9 +85,3 @@ def _agent(settings: ServerSettings, home: Home, listener: Listener) -> AgentSet
         max_disk_bytes=max_disk_bytes(settings.max_disk, home.path),
         max_log_bytes=settings.max_log_bytes,
     )
-
-
-def homes() -> tuple[str, ...]:
-    """Return the home of the user who runs the server, which no task needs."""
-    home = os.path.expanduser("~")
-    return (home,) if os.path.isabs(home) and os.path.isdir(home) and os.path.dirname(home) != home else ()

@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from pliant.cluster.agent.interface import address_of
 from pliant.cluster.agent.settings import AgentSettings
@@ -25,13 +24,11 @@ from pliant.core.joining import JoinedMachine
 from pliant.core.plan import NodeView
 from pliant.core.ports import LiveTask, Store
 from pliant.entry.clock import SystemClock
-from pliant.entry.server.home import ADDRESS, Home
+from pliant.entry.own_machine import AGENTS_FILE
+from pliant.entry.server.home import Home
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.settings import ServerSettings, is_everywhere
 from pliant.files.folder import write_whole
-
-AGENTS_FILE: Final = "agents.json"
-"""In the folder of addresses: where agents find the server, and by what they see that it is the same folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +86,7 @@ def open_machines(
     host = listener.machines_host or settings.host
     address = f"{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
     rules = _rules(agent, home, settings)
-    announcement = home.path / ADDRESS / AGENTS_FILE
+    announcement = home.path / AGENTS_FILE
     write_whole(announcement, json.dumps({"servers": [address], "probe": rules.probe}).encode(), mode=0o644)
     hub = NodeHub(
         sock,

@@ -1,0 +1,17 @@
+"""What the server and the agent of another machine do alike with the machine that they are on."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+AGENTS_FILE: Final = Path("address") / "agents.json"
+"""In the state folder: where agents find the server, and by what they see that it is the same folder."""
+QUIET: Final = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
+"""Otherwise torch warns in the logs of tasks whenever a connection of a generation that is over closes."""
+SHARED_MEMORY: Final = Path("/dev/shm")
+
+
+def homes() -> tuple[str, ...]:
+    """Return the home of the user whose process this is, which no task needs."""
+    home = os.path.expanduser("~")
+    return (home,) if os.path.isabs(home) and os.path.isdir(home) and os.path.dirname(home) != home else ()
