@@ -22,7 +22,8 @@ from pliant.core.errors import Unavailable
 SERVER, AGENTS = "a", ("b", "c", "d")
 SLOTS = 2
 """Of every machine: tasks of one training have as many threads everywhere."""
-ORPHAN_S = 6.0
+ORPHAN_S = 30.0
+"""A server that is killed must be back before: on a busy machine that takes half of it."""
 GONE_S = ORPHAN_S + 10.0
 """After so long the server takes the tasks of a machine that is not heard for ended."""
 LEASE_S = 2.0
@@ -62,10 +63,6 @@ class HostsPool(Pool):
             "up",
             "--port",
             str(PORT),
-            "--slots",
-            str(SLOTS),
-        ]
-        argv += [
             "--slots",
             str(SLOTS),
             "--cluster",

@@ -159,8 +159,7 @@ def test_a_training_that_is_wholly_cut_off_trains_on_and_is_started_nowhere_else
     at, step = time.time(), job.beats()[-1].step
     with hosts.network.cut(hosts.hosts["c"]):
         hosts.until_state("c", "away")
-        hosts.until(lambda: time.time() > at + ORPHAN_S - 2.5, "most of its orphan time is over")
-        assert job.beats()[-1].step > step + 20, "it trains on where nobody hears it"
+        hosts.until(lambda: job.beats()[-1].step > step + 100, "it trains on where nobody hears it", ORPHAN_S / 2)
     hosts.until_here("c")
     job.until_calm(2)
     assert {task.id for task in job.training()} == before
@@ -172,13 +171,13 @@ def test_what_is_cut_off_for_too_long_ends_itself_before_it_is_begun_again_elsew
     hosts: HostsPool, client: Client, tmp_path: Path
 ) -> None:
     with hosts.without("local", "b", "d"):
-        job = trial(hosts, client, tmp_path, max_tasks=2, epochs=80, checkpoint_every_s=1.0)
+        job = trial(hosts, client, tmp_path, max_tasks=2, epochs=120, checkpoint_every_s=1.0)
         tasks = job.until_calm(2)
     before, pids, c = {task.id for task in tasks}, [task.pid or 0 for task in tasks], hosts.hosts["c"]
     assert all(runs_on(c, pid) for pid in pids)
     at = time.time()
     with hosts.network.cut(c):
-        hosts.until(lambda: not any(runs_on(c, pid) for pid in pids), "its tasks have ended themselves", ORPHAN_S + 5)
+        hosts.until(lambda: not any(runs_on(c, pid) for pid in pids), "its tasks have ended themselves", ORPHAN_S + 10)
         ended_at = time.time()
         last = job.beats()[-1].at
         assert ORPHAN_S - 1.0 < ended_at - at < ORPHAN_S + 3.0
@@ -197,9 +196,9 @@ def test_a_server_that_is_killed_while_a_host_is_cut_off_starts_nothing_twice(
     hosts: HostsPool, client: Client, tmp_path: Path
 ) -> None:
     with hosts.without("local", "b", "d"):
-        job = trial(hosts, client, tmp_path, max_tasks=2, epochs=80)
+        job = trial(hosts, client, tmp_path, max_tasks=2, epochs=120)
         before = {task.id for task in job.until_calm(2)}
-    other = Trial.begin(hosts, client, tmp_path / "other", epochs=80, max_tasks=3)
+    other = Trial.begin(hosts, client, tmp_path / "other", epochs=120, max_tasks=3)
     others = {task.id for task in other.until_calm(3)}
     with hosts.network.cut(hosts.hosts["c"]):
         hosts.until_state("c", "away")

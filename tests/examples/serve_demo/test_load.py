@@ -22,6 +22,8 @@ from examples.serve_demo.sheets import NUM_SHEETS, write_sheets
 SCORES = np.array([[1.0, -2.0], [0.5, 3.0]], dtype=np.float32)
 HEAD = "Inference-Header-Content-Length"
 RIGHT, WRONG, REFUSED, BROKEN = range(4)
+BROKEN_FAULTS = ("ReadError: ", "RemoteProtocolError: Server disconnected without sending a response.")
+"""A connection that breaks reads as its end or as its reset, whichever the kernel says first."""
 
 
 def test_scores_that_differ_in_their_last_bits_are_right() -> None:
@@ -122,14 +124,14 @@ def test_right_wrong_refused_and_broken_answers_are_all_told(tmp_path: Path) -> 
         told += [json.loads(line) for line in program.stdout]
 
     last = told.pop()
-    faults = Counter((one["status"], one["fault"]) for one in told)
+    faults = Counter((one["status"], "broken" if one["fault"] in BROKEN_FAULTS else one["fault"]) for one in told)
     assert program.returncode == 0
     assert last == {"num_sent": len(told)}
     assert set(faults) == {
         (200, ""),
         (200, "2 of 2 digits have other scores"),
         (429, "too many wait"),
-        (0, "RemoteProtocolError: Server disconnected without sending a response."),
+        (0, "broken"),
     }
     assert max(faults.values()) - min(faults.values()) <= 1
     assert all(one["done_at"] >= one["intended_at"] for one in told)
