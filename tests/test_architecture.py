@@ -56,6 +56,8 @@ PLANTED = [
     ("optuna", "tune/searches/planted.py", "import optuna"),
     ("optuna", "entry/planted.py", "from optuna import logging"),
     ("optuna", "control/planted.py", "import cmaes"),
+    ("ray", "cluster/joined/planted.py", "import ray"),
+    ("ray-process", "entry/server/planted.py", "from pliant.cluster.ray.membership import RayMembership"),
     ("adviser", "tune/searches/planted.py", "import pliant.tune.adviser"),
     ("adviser", "entry/server/planted.py", "from pliant.tune.adviser import optuna_adviser"),
     ("algorithms", "tune/searches/planted.py", "import pliant.tune.plugins.code"),

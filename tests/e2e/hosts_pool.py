@@ -6,9 +6,10 @@ The test's own thread speaks from the server's host, so that commands and client
 import json
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,10 +35,15 @@ _START_S = 60.0
 class HostsPool(Pool):
     """A pool on hosts of a network; `up` starts the server, `join` an agent."""
 
+    cluster = "agents"
+    names: tuple[str, ...] = AGENTS
+    tmpfs: Mapping[str, str] = MappingProxyType({})
+    """File systems that each host has for itself."""
+
     def __init__(self, home: Path, network: Network, *, options: tuple[str, ...] = (), **given: Any) -> None:
         super().__init__(home, slots=SLOTS, options=options, **given)
         self.network = network
-        self.hosts: dict[str, Host] = {name: network.add(name) for name in (SERVER, *AGENTS)}
+        self.hosts: dict[str, Host] = {name: network.add(name, tmpfs=self.tmpfs) for name in (SERVER, *self.names)}
         self.agents: dict[str, HostProcess] = {}
         self.server_host = SERVER
         self.server: HostProcess | None = None
@@ -66,7 +72,7 @@ class HostsPool(Pool):
             "--slots",
             str(SLOTS),
             "--cluster",
-            "agents",
+            self.cluster,
             "--tls",
             "--host",
             host.address,
@@ -136,7 +142,7 @@ class HostsPool(Pool):
         with self.client() as client:
             return next((one.state for one in client.machines.list() if one.name == name), "unknown")
 
-    def until_state(self, name: str, state: str, timeout_s: float = 45.0) -> None:
+    def until_state(self, name: str, state: str, timeout_s: float = 90.0) -> None:
         self.until(lambda: self.state(name) == state, f"{name} is {state}", timeout_s)
 
     def until_here(self, *names: str) -> None:

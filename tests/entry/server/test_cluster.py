@@ -55,3 +55,33 @@ def test_what_is_out_of_range_is_named(name: str, value: str, words: str) -> Non
 
     assert problem.field == name
     assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    ("cluster", "ray"),
+    [("agents", ""), ("auto", "auto"), ("ray://head:6379", "head:6379"), ("ray://[fd::1]:1", "[fd::1]:1")],
+)
+def test_agents_are_started_on_the_ray_that_is_named(cluster: str, ray: str) -> None:
+    options = given("--cluster", cluster)
+
+    assert list(cluster_problems(options)) == []
+    assert cluster_settings(options)["cluster"].ray == ray
+
+
+@pytest.mark.parametrize(
+    "cluster", ["ray", "", "ray://", "ray://head", "ray://:6379", "ray://head:x", "http://head:6379"]
+)
+def test_what_is_no_cluster_is_refused(cluster: str) -> None:
+    (problem,) = cluster_problems(given("--cluster", cluster))
+
+    assert problem.field == "--cluster"
+    assert "ray://HOST:PORT" in problem.message
+
+
+@pytest.mark.parametrize("cluster", ["auto", "ray://head:6379"])
+def test_where_ray_is_not_installed_the_command_says_how(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pliant.entry.server.cluster.find_spec", lambda _name: None)
+
+    (problem,) = cluster_problems(given("--cluster", cluster))
+
+    assert "pip install 'pliant[ray]'" in problem.message

@@ -10,6 +10,7 @@ import typer
 
 from pliant.cli.admin.up_options import arguments_of
 from pliant.core.errors import InvalidInput
+from pliant.files.machine_folder import machine_folder
 
 JoinOption = Annotated[
     str | None,
@@ -76,8 +77,5 @@ def agent(
 
 
 def _state_dir() -> Path:
-    """Return the folder of this machine's agent; homes may be on a disk that machines share."""
-    if os.geteuid() == 0:
-        return Path("/var/lib/pliant/agent")
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "pliant" / f"agent-{platform.node() or 'machine'}"
+    """Return the folder of this machine's agent."""
+    return machine_folder("agent" if os.geteuid() == 0 else f"agent-{platform.node() or 'machine'}")

@@ -12,8 +12,9 @@ _TABLE: Final[Table] = {
     "serve_grpc_port": ask("The same over gRPC; default: the port after it; 0: any free one.", metavar="N", type=int),
     "serve_processes": ask("So many answer requests to endpoints side by side; default: 1.", metavar="N", type=int),
     "cluster": ask(
-        "agents: other machines may join, with `pliant agent`; needs --tls and a --host that they reach.",
-        metavar="agents",
+        "agents: other machines may join, with `pliant agent`; auto, ray://HOST:PORT: those of a Ray cluster do. Needs "
+        "--tls and a --host that they reach.",
+        metavar="agents|auto|ray://…",
         type=str,
     ),
     "agent_port": ask("Where their agents connect; default: 7314; 0: any free one.", metavar="N", type=int),

@@ -29,6 +29,7 @@ from pliant.core.errors import InvalidInput
 from pliant.core.joining import machine_name_fault
 from pliant.files.certificates import CertificateFacts, belong_together, key_digest, key_pem, new_key, sign
 from pliant.files.folder import sync_folder, write_whole
+from pliant.files.lock import hold_lock
 
 FOLDER: Final = Path("tls") / "nodes"
 """In the state folder."""
@@ -135,10 +136,11 @@ def open_authority(folder: Path, *, now: float) -> Authority:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     at = datetime.fromtimestamp(now, UTC)
-    authority = _open_authority(folder / _AUTHORITY, at)
-    server = _read_server(folder / _SERVER, authority)
-    if server is None or not _lasts(server.certificate, at):
-        server = _make_server(folder, authority, at)
+    with hold_lock(folder):  # of servers that start at once one makes what is missing
+        authority = _open_authority(folder / _AUTHORITY, at)
+        server = _read_server(folder / _SERVER, authority)
+        if server is None or not _lasts(server.certificate, at):
+            server = _make_server(folder, authority, at)
     return Authority(folder, authority, server)
 
 

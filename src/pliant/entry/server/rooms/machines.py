@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from pliant.cluster.agent.interface import address_of
 from pliant.cluster.agent.settings import AgentSettings
@@ -17,6 +18,7 @@ from pliant.cluster.link.authority import FOLDER, Authority, fingerprint, name_i
 from pliant.cluster.link.messages import Join, Joined, NodeRules
 from pliant.cluster.link.versions import versions
 from pliant.cluster.node import KnownNode, NodeCluster
+from pliant.cluster.ray.messages import BeginRay
 from pliant.control.requests.joining import Joining, JoiningRoom
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, Unavailable
 from pliant.core.job import NodeId, Task
@@ -25,10 +27,16 @@ from pliant.core.plan import NodeView
 from pliant.core.ports import LiveTask, Store
 from pliant.entry.clock import SystemClock
 from pliant.entry.own_machine import AGENTS_FILE
+from pliant.entry.server.cluster import ClusterSettings
 from pliant.entry.server.home import Home
 from pliant.entry.server.listener import Listener
+from pliant.entry.server.rooms.ray import RAY_LOG, TOKEN_S, RayRoom
 from pliant.entry.server.settings import ServerSettings, is_everywhere
 from pliant.files.folder import write_whole
+
+RAY: Final = "ray"
+"""Who made the tokens with which nodes of Ray's join."""
+_NUM_POOL_DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +47,19 @@ class MachinesRoom:
     hub: NodeHub
     joining: JoiningRoom
     announcement: Path
+    ray: RayRoom | None
+    """None: agents are not started from here."""
 
     def start(self) -> None:
         """Let agents connect."""
         self.hub.start()
+        if self.ray is not None:
+            self.ray.start()
 
     def close(self) -> None:
         """Hang up; agents wait for the next server."""
+        if self.ray is not None:
+            self.ray.close()
         self.announcement.unlink(missing_ok=True)
         self.hub.close()
 
@@ -107,7 +121,19 @@ def open_machines(
         is_here=lambda name: nodes.is_here(NodeId(name)),
         forget=forget,
     )
-    return MachinesRoom(nodes=nodes, hub=hub, joining=room, announcement=announcement)
+    ray = _ray(settings.cluster, room, home) if settings.cluster.ray else None
+    return MachinesRoom(nodes=nodes, hub=hub, joining=room, announcement=announcement, ray=ray)
+
+
+def _ray(settings: ClusterSettings, room: JoiningRoom, home: Home) -> RayRoom:
+    """Return who has agents started on the nodes of a Ray cluster."""
+
+    def token_for(machine: str) -> str:
+        token = room.joining.make_token(RAY, machine=machine, valid_s=TOKEN_S, max_uses=1, pin=room.pin())
+        return token.text
+
+    pool = hmac.digest(home.secret, b"the pool's name", "sha256").hex()[:_NUM_POOL_DIGITS]
+    return RayRoom(BeginRay(address=settings.ray, pool=pool, server=room.address()), token_for, home.path / RAY_LOG)
 
 
 class PoolAdmission:

@@ -1,0 +1,172 @@
+"""The room of Ray: the process that speaks to it, which is started again when it ends, and gets tokens for machines."""
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from pliant.cluster.json_lines import LineSocket, decode, encode
+from pliant.cluster.ray.messages import (
+    FROM_RAY_PROCESS,
+    BeginRay,
+    FromRayProcess,
+    GiveToken,
+    RayLost,
+    RayNode,
+    RayNodesSeen,
+    RayReached,
+    TokenWanted,
+)
+from pliant.core.errors import PliantError
+
+RAY_LOG: Final = "ray.log"
+TOKEN_S: Final = 60.0
+"""So long a join token for a node of Ray's is good; it is good for that name, once."""
+_FIRST_PAUSE_S: Final = 1.0
+_LAST_PAUSE_S: Final = 15.0
+_SILENT_S: Final = 90.0
+"""A process that has not reached Ray after so long is ended: Ray waits for a head that is gone."""
+_END_S: Final = 5.0
+PROGRAM: Final = (sys.executable, "-P", "-m", "pliant.entry.ray")
+
+_log = logging.getLogger("pliant.ray")
+
+
+class RayRoom:
+    """Keeps agents on the nodes of a Ray cluster, by a process of its own."""
+
+    def __init__(
+        self, begin: BeginRay, token_for: Callable[[str], str], log: Path, *, program: Sequence[str] = PROGRAM
+    ) -> None:
+        """Prepare; `start` starts.
+
+        Args:
+            begin: what the process is asked for.
+            token_for: makes a join token for a machine of this name, good for a minute.
+            log: where the process writes what Ray says.
+            program: of the process; the number of its socket comes after it.
+        """
+        self._begin = begin
+        self._token_for = token_for
+        self._log = log
+        self._program = tuple(program)
+        self._stop = threading.Event()
+        self._channel: socket.socket | None = None
+        self._nodes: tuple[RayNode, ...] = ()
+        self._why_lost = ""
+        self._thread = threading.Thread(target=self._keep, name="ray", daemon=True)
+
+    def start(self) -> None:
+        """Start the process, and start it again whenever it ends."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the process; agents and their launchers go on."""
+        self._stop.set()
+        if (channel := self._channel) is not None:
+            _hang_up(channel)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _keep(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while not self._stop.is_set():
+            reached = self._run()
+            pause_s = _FIRST_PAUSE_S if reached else min(2 * pause_s, _LAST_PAUSE_S)
+            self._stop.wait(pause_s)
+
+    def _run(self) -> bool:
+        """Run the process to its end; return whether it reached Ray."""
+        ours, theirs = socket.socketpair()
+        with ours, self._log.open("wb") as log:
+            with theirs:
+                process = subprocess.Popen(
+                    [*self._program, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(theirs.fileno(),),
+                    env={name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")},
+                    cwd="/",
+                    start_new_session=True,
+                )
+            self._channel = ours
+            try:
+                return self._speak(ours)
+            except (OSError, ValueError) as error:
+                _log.warning("what the process that speaks to Ray said cannot be used: %s", error)
+                return False
+            finally:
+                self._channel = None
+                _hang_up(ours)
+                _end(process)
+
+    def _speak(self, channel: socket.socket) -> bool:
+        lines, reached = LineSocket(channel), False
+        channel.sendall(encode(self._begin))
+        channel.settimeout(_SILENT_S)
+        while not self._stop.is_set():
+            try:
+                received = lines.receive()
+            except TimeoutError:
+                _log.warning("Ray has not answered for %g s (%s); see %s", _SILENT_S, self._begin.address, self._log)
+                return reached
+            if received is None:
+                break
+            for line in received:
+                message = decode(line, FROM_RAY_PROCESS)
+                if isinstance(message, RayReached):
+                    reached = True
+                    channel.settimeout(None)
+                self._take(message, channel)
+        return reached
+
+    def _take(self, message: FromRayProcess, channel: socket.socket) -> None:
+        if isinstance(message, RayReached):
+            self._why_lost = ""
+            _log.info("agents are started on the nodes of Ray at %s", message.address)
+        elif isinstance(message, RayLost):
+            if message.reason != self._why_lost:
+                _log.warning("no agents are started on new nodes of Ray's: %s", message.reason)
+            self._why_lost = message.reason
+        elif isinstance(message, RayNodesSeen):
+            self._note(message.nodes)
+        elif isinstance(message, TokenWanted):
+            try:
+                token = self._token_for(message.machine)
+            except PliantError as error:
+                _log.warning("node %s of Ray's gets no join token: %s", message.machine, error)
+                return
+            channel.sendall(encode(GiveToken(machine=message.machine, token=token)))
+
+    def _note(self, nodes: tuple[RayNode, ...]) -> None:
+        """Write down what has changed: an agent that runs, and why one does not."""
+        before = {node.ray_id: node for node in self._nodes}
+        self._nodes = nodes
+        for node in nodes:
+            if node == before.get(node.ray_id):
+                continue
+            if node.state == "running":
+                _log.info("Ray: an agent runs on %s", node.machine)
+            elif node.said:
+                _log.warning("Ray: no agent runs on %s: %s", node.machine or node.ray_id[:8], node.said)
+
+
+def _hang_up(channel: socket.socket) -> None:
+    try:
+        channel.shutdown(socket.SHUT_RDWR)
+    except OSError:  # the other end was faster
+        return
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    try:
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,50 @@
+"""A pool on the nodes of a Ray cluster: the head is on the server's host, and a raylet on the other one."""
+
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from tests.e2e.hosts_pool import SERVER, HostsPool
+from tests.e2e.pool import PYTHON, clean_env
+
+RAY = (PYTHON, "-m", "ray.scripts.scripts")
+RAY_PORT = 6379
+_START = ("--disable-usage-stats", "--num-cpus=0", "--num-gpus=0", "--object-store-memory=78643200")
+_START_S = 90.0
+
+
+class RayPool(HostsPool):
+    """Nobody starts an agent here but Ray."""
+
+    cluster = "auto"
+    names = ("b",)
+    tmpfs: Mapping[str, str] = MappingProxyType({"/tmp/ray": "128m", "/var/lib": "16m"})
+    """Ray's sessions; what agents keep."""
+
+    def start_head(self) -> None:
+        """Start Ray's head on the server's host."""
+        options = ["--head", f"--port={RAY_PORT}", "--include-dashboard=false", "--include-log-monitor=false"]
+        self._start_ray(SERVER, *options)
+
+    def start_node(self, name: str) -> None:
+        """Start a node of Ray's on another host."""
+        self._start_ray(name, f"--address={self.hosts[SERVER].address}:{RAY_PORT}")
+
+    def kill_ray(self, name: str) -> None:
+        """Kill all processes of Ray's on a host: its head, if that is there, raylet and actors."""
+        for program in ("/ray/core/src/ray/", "/ray/_private/", "/ray/dashboard/", "^ray::", "^ray$"):
+            self.hosts[name].run(["pkill", f"-{int(signal.SIGKILL)}", "-f", program], check=False)
+
+    def agent_pid(self, name: str) -> int:
+        """Return the number of the agent's process on a host, as the host counts."""
+        found = self.hosts[name].run(["pgrep", "-f", "pliant.entry.agent"], check=False).stdout.split()
+        return int(found[0]) if found else 0
+
+    def ray_log(self) -> str:
+        return (self.home / "ray.log").read_text(errors="replace")
+
+    def _start_ray(self, name: str, *options: str) -> None:
+        host = self.hosts[name]
+        argv: list[str | Path] = [*RAY, "start", f"--node-ip-address={host.address}", *_START, *options]
+        host.run(argv, env=clean_env() | {"RAY_DISABLE_IMPORT_WARNING": "1"}, timeout_s=_START_S)

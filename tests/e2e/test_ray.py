@@ -1,0 +1,70 @@
+"""Agents on the nodes of a Ray cluster: they come with its nodes, and outlive whatever of Ray ends."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.e2e.hosts_pool import SERVER
+from tests.e2e.ray_pool import RayPool
+from tests.e2e.trial import Trial
+from tests.hosts import Network, require_hosts
+
+from pliant.client import Client
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayPool]:
+    require_hosts()
+    pytest.importorskip("ray")
+    os.makedirs("/tmp/ray", exist_ok=True)
+    folder = tmp_path_factory.mktemp("ray")
+    folder.chmod(0o777)
+    with Network() as network:
+        pool = RayPool(folder / "home", network)
+        with pool.hosts[SERVER].inside():
+            pool.start_head()
+            pool.up()
+            yield pool
+            pool.close()
+
+
+@pytest.fixture
+def client(pool: RayPool) -> Iterator[Client]:
+    with pool.client() as client:
+        yield client
+
+
+def test_a_training_grows_onto_a_node_of_ray_and_outlives_all_that_is_rays(
+    pool: RayPool, client: Client, tmp_path: Path
+) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=4, epochs=60, pace=0.2)
+    job.until_calm(2)
+    pool.start_node("b")
+    pool.until_here("b")
+    tasks = {task.id for task in job.until_calm(4)}
+    agent = pool.agent_pid("b")
+
+    for name in ("b", SERVER):
+        pool.kill_ray(name)
+    pool.until(lambda: "AgentLauncher" not in processes(pool, "b"), "the launcher has ended with its raylet")
+    assert {task.id for task in job.until_calm(4)} == tasks
+    assert pool.agent_pid("b") == agent
+
+    pool.start_head()
+    pool.start_node("b")
+    pool.until(lambda: "AgentLauncher" in processes(pool, "b"), "there is another launcher", 90.0)
+    pool.until(lambda: pool.log().count("an agent runs on b") >= 2, "it has found the agent")
+    assert pool.agent_pid("b") == agent
+    pool.hosts["b"].run(["kill", "-9", str(agent)])
+    pool.until(lambda: pool.agent_pid("b") not in (0, agent), "it has started another one")
+    pool.until_here("b")
+    assert {task.id for task in job.until_calm(4)} == tasks
+    assert not job.events("task.lost")
+    job.end()
+
+
+def processes(pool: RayPool, name: str) -> str:
+    return pool.hosts[name].run(["ps", "-eo", "args"]).stdout

@@ -1,0 +1,112 @@
+"""The room of Ray, with a program that says what it likes, and with the real one where no Ray is."""
+
+import json
+import logging
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pliant.cluster.ray.messages import BeginRay
+from pliant.core.errors import Conflict
+from pliant.entry.server.rooms.ray import PROGRAM, RayRoom
+
+SPEAKS = """
+import json, os, pathlib, socket, sys
+server = socket.socket(fileno=int(sys.argv[-1]))
+lines = server.makefile("rw")
+folder = pathlib.Path(sys.argv[1])
+with (folder / "said").open("a") as file:
+    file.write(lines.readline())
+    for line in (folder / "says").read_text().splitlines():
+        lines.write(line + "\\n")
+        lines.flush()
+    for line in lines:
+        file.write(line)
+        file.flush()
+"""
+
+
+@contextmanager
+def room(
+    folder: Path, *says: object, program: tuple[str, ...] = (), address: str = "auto", token: str = "t0ken"
+) -> Iterator[RayRoom]:
+    (folder / "says").write_text("".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in says))
+
+    def token_for(machine: str) -> str:
+        if not token:
+            raise Conflict("there are too many join tokens")
+        return f"{token}-of-{machine}"
+
+    begin = BeginRay(address=address, pool="p", server="10.0.0.1:7314")
+    program = program or (sys.executable, "-c", SPEAKS, str(folder))
+    made = RayRoom(begin, token_for, folder / "ray.log", program=program)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def until(is_so: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 60.0
+    while not is_so():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def said(folder: Path) -> list[dict[str, object]]:
+    try:
+        return [json.loads(line) for line in (folder / "said").read_text().splitlines()]
+    except FileNotFoundError:
+        return []
+
+
+def node(state: str, said: str = "") -> dict[str, object]:
+    one = {"ray_id": "ab12", "machine": "gpu7", "state": state, "said": said}
+    return {"kind": "ray nodes seen", "nodes": [one]}
+
+
+def test_a_node_gets_a_token_for_its_name_and_the_log_says_what_becomes_of_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    reached = {"kind": "ray reached", "address": "10.0.0.1:6379"}
+    wanted = {"kind": "token wanted", "machine": "gpu7"}
+    caplog.set_level(logging.INFO)
+    with room(tmp_path, reached, wanted, node("running"), node("ended", "pliant: it has another version")):
+        until(lambda: len(said(tmp_path)) == 2, "it has its token")
+        until(lambda: "another version" in caplog.text, "the log says it")
+    begin, given = said(tmp_path)
+    assert begin == {"kind": "begin ray", "address": "auto", "pool": "p", "server": "10.0.0.1:7314"}
+    assert given == {"kind": "give token", "machine": "gpu7", "token": "t0ken-of-gpu7"}
+    assert "agents are started on the nodes of Ray at 10.0.0.1:6379" in caplog.text
+    assert "Ray: an agent runs on gpu7" in caplog.text
+    assert "Ray: no agent runs on gpu7: pliant: it has another version" in caplog.text
+    assert "t0ken" not in caplog.text
+
+
+def test_a_token_that_cannot_be_made_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with room(tmp_path, {"kind": "token wanted", "machine": "gpu7"}, token=""):
+        until(lambda: "gpu7 of Ray's gets no join token: there are too many" in caplog.text, "the log says it")
+
+
+@pytest.mark.parametrize("line", ["[]", "{", '{"kind": "ray lost"}', '{"kind": "token wanted", "machine": 7}'])
+def test_what_is_no_message_ends_the_process_and_another_one_is_started(
+    line: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with room(tmp_path, line):
+        until(lambda: len(said(tmp_path)) >= 2, "it is begun with again")
+    assert "cannot be used" in caplog.text
+
+
+def test_a_head_that_is_not_there_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("ray")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with room(tmp_path, program=PROGRAM, address=address):
+            until(lambda: f"no head of Ray answers at {address}" in caplog.text, "the log says it")
