@@ -19,8 +19,6 @@ from pliant.cluster.ray.messages import BeginRay, RayNode
 from pliant.core.errors import Unavailable
 from pliant.core.joining import machine_name_fault
 
-_RAY: Final[Any] = ray
-"""Some of its functions have no types."""
 _PREFIX: Final = "agent-"
 _LOOK_S: Final = 2.0
 """How often a launcher is asked."""
@@ -73,7 +71,7 @@ class RayMembership:
             Unavailable: Ray does not answer.
         """
         try:
-            found = {str(one["NodeID"]): str(one["NodeManagerHostname"]) for one in _RAY.nodes() if one["Alive"]}
+            found = {str(one["NodeID"]): str(one["NodeManagerHostname"]) for one in ray.nodes() if one["Alive"]}
             self._end_those_of_other_versions(found)
         except RayError as error:
             raise Unavailable(f"Ray does not answer any more: {error}") from error
@@ -107,7 +105,7 @@ class RayMembership:
             except OSError as error:
                 raise Unavailable(f"no head of Ray answers at {address}: {error}; see `ray status` there") from error
         try:
-            context = _RAY.init(
+            context = ray.init(
                 address=address,
                 namespace=f"pliant-{self._begin.pool}",
                 log_to_driver=False,
