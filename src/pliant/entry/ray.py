@@ -26,7 +26,7 @@ from pliant.cluster.ray.messages import (
 )
 from pliant.core.errors import Unavailable
 
-LOOK_S: Final = 0.5
+LOOK_S: Final = 1.0
 TOKEN_S: Final = 45.0
 """So long a token is waited for, or counted on, before another one is asked for."""
 

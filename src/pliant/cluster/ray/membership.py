@@ -5,6 +5,7 @@ Nothing here waits for Ray for long: what is asked of a launcher is answered at 
 
 import socket
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -36,6 +37,8 @@ class _Member:
     asked: Any = None
     """What the launcher was asked and has not answered yet."""
     asked_at: float = 0.0
+    token: str = field(default="", repr=False)
+    """For its agent, which has not been given it yet."""
     last: Launched = field(default_factory=lambda: Launched(machine="", state="starting"))
 
 
@@ -72,14 +75,12 @@ class RayMembership:
         """
         try:
             found = {str(one["NodeID"]): str(one["NodeManagerHostname"]) for one in ray.nodes() if one["Alive"]}
-            self._end_those_of_other_versions(found)
+            if self._earlier is None:
+                self._earlier = self._take_over(found)
         except RayError as error:
             raise Unavailable(f"Ray does not answer any more: {error}") from error
         found.pop(self._own, None)
         self._members = {key: self._members.get(key) or _Member(key, host) for key, host in found.items()}
-        if self._earlier is None:
-            there = set(list_named_actors())
-            self._earlier = {ray_id for ray_id in self._members if _actor_name(ray_id) in there}
         earlier = [one for one in self._members.values() if one.ray_id in self._earlier]
         later = [one for one in self._members.values() if one.ray_id not in self._earlier]
         for member in earlier:
@@ -118,15 +119,14 @@ class RayMembership:
             ) from error
         return str(context.address_info["gcs_address"])
 
-    def _end_those_of_other_versions(self, alive: Mapping[str, str]) -> None:
-        """End launchers that another Pliant has left: theirs would be agents of that version."""
-        ours = {_actor_name(ray_id) for ray_id in alive}
-        for name in list_named_actors():
-            if name.startswith(_PREFIX) and name not in ours:
-                try:
+    def _take_over(self, alive: Mapping[str, str]) -> set[str]:
+        """Return the nodes that have a launcher; those of another Pliant are ended, for so would be their agents."""
+        ours, there = {_actor_name(ray_id): ray_id for ray_id in alive}, set(list_named_actors())
+        for name in there - ours.keys():
+            if name.startswith(_PREFIX):
+                with suppress(ValueError):  # it has gone by itself
                     ray.kill(ray.get_actor(name))
-                except ValueError:  # it has gone by itself
-                    continue
+        return {ours[name] for name in there & ours.keys()}
 
     def _attend(self, member: _Member, tokens: Mapping[str, str]) -> None:
         """Make a node's launcher, or take its answer and ask it again when it is time."""
@@ -144,9 +144,10 @@ class RayMembership:
             ).remote(plan)
         if member.asked is not None:
             self._take_answer(member)
-        token = tokens.get(member.machine, "")
-        if member.asked is None and (token or self._now() - member.asked_at >= _LOOK_S):
-            member.asked, member.asked_at = member.actor.look.remote(self._begin.server, token), self._now()
+        member.token = tokens.get(member.machine, member.token)
+        if member.asked is None and (member.token or self._now() - member.asked_at >= _LOOK_S):
+            member.asked = member.actor.look.remote(self._begin.server, member.token)
+            member.asked_at, member.token = self._now(), ""
 
     def _take_answer(self, member: _Member) -> None:
         done, _ = ray.wait([member.asked], timeout=0)

@@ -77,7 +77,7 @@ def test_a_node_gets_a_token_for_its_name_and_the_log_says_what_becomes_of_it(
     reached = {"kind": "ray reached", "address": "10.0.0.1:6379"}
     wanted = {"kind": "token wanted", "machine": "gpu7"}
     caplog.set_level(logging.INFO)
-    with room(tmp_path, reached, wanted, node("running"), node("ended", "pliant: it has another version")):
+    with room(tmp_path, reached, wanted, node("running"), node("ended", "pliant: it has\x1b[2J another version")):
         until(lambda: len(said(tmp_path)) == 2, "it has its token")
         until(lambda: "another version" in caplog.text, "the log says it")
     begin, given = said(tmp_path)
@@ -85,7 +85,7 @@ def test_a_node_gets_a_token_for_its_name_and_the_log_says_what_becomes_of_it(
     assert given == {"kind": "give token", "machine": "gpu7", "token": "t0ken-of-gpu7"}
     assert "agents are started on the nodes of Ray at 10.0.0.1:6379" in caplog.text
     assert "Ray: an agent runs on gpu7" in caplog.text
-    assert "Ray: no agent runs on gpu7: pliant: it has another version" in caplog.text
+    assert "Ray: no agent runs on gpu7: pliant: it has [2J another version" in caplog.text
     assert "t0ken" not in caplog.text
 
 

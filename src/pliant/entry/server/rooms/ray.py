@@ -31,6 +31,7 @@ _FIRST_PAUSE_S: Final = 1.0
 _LAST_PAUSE_S: Final = 15.0
 _SILENT_S: Final = 90.0
 """A process that has not reached Ray after so long is ended: Ray waits for a head that is gone."""
+_MAX_SAID: Final = 1000
 _END_S: Final = 5.0
 PROGRAM: Final = (sys.executable, "-P", "-m", "pliant.entry.ray")
 
@@ -132,7 +133,7 @@ class RayRoom:
             _log.info("agents are started on the nodes of Ray at %s", message.address)
         elif isinstance(message, RayLost):
             if message.reason != self._why_lost:
-                _log.warning("no agents are started on new nodes of Ray's: %s", message.reason)
+                _log.warning("no agents are started on new nodes of Ray's: %s", _plain(message.reason))
             self._why_lost = message.reason
         elif isinstance(message, RayNodesSeen):
             self._note(message.nodes)
@@ -152,9 +153,14 @@ class RayRoom:
             if node == before.get(node.ray_id):
                 continue
             if node.state == "running":
-                _log.info("Ray: an agent runs on %s", node.machine)
+                _log.info("Ray: an agent runs on %s", _plain(node.machine))
             elif node.said:
-                _log.warning("Ray: no agent runs on %s: %s", node.machine or node.ray_id[:8], node.said)
+                _log.warning("Ray: no agent runs on %s: %s", _plain(node.machine or node.ray_id[:8]), _plain(node.said))
+
+
+def _plain(said: str) -> str:
+    """Return what somebody said as a line of a log can have it."""
+    return "".join(one if one.isprintable() else " " for one in said[:_MAX_SAID])
 
 
 def _hang_up(channel: socket.socket) -> None:
