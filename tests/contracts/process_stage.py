@@ -30,9 +30,9 @@ _POLL_S = 0.002
 C = TypeVar("C", bound=Cluster)
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
+def until(condition: Callable[[], bool], what: str, timeout_s: float = DEADLINE_S) -> None:
     """Wait until the condition holds; fail with `what` if that takes too long."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"never came true: {what}"
         time.sleep(_POLL_S)

@@ -142,7 +142,7 @@ class HostsPool(Pool):
         with self.client() as client:
             return next((one.state for one in client.machines.list() if one.name == name), "unknown")
 
-    def until_state(self, name: str, state: str, timeout_s: float = 90.0) -> None:
+    def until_state(self, name: str, state: str, timeout_s: float = 45.0) -> None:
         self.until(lambda: self.state(name) == state, f"{name} is {state}", timeout_s)
 
     def until_here(self, *names: str) -> None:

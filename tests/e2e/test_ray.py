@@ -43,7 +43,7 @@ def test_a_training_grows_onto_a_node_of_ray_and_outlives_all_that_is_rays(
     job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=4, epochs=60, pace=0.2)
     job.until_calm(2)
     pool.start_node("b")
-    pool.until_here("b")
+    pool.until_state("b", "in use", 90.0)
     tasks = {task.id for task in job.until_calm(4)}
     agent = pool.agent_pid("b")
 
@@ -60,7 +60,7 @@ def test_a_training_grows_onto_a_node_of_ray_and_outlives_all_that_is_rays(
     assert pool.agent_pid("b") == agent
     pool.hosts["b"].run(["kill", "-9", str(agent)])
     pool.until(lambda: pool.agent_pid("b") not in (0, agent), "it has started another one")
-    pool.until_here("b")
+    pool.until_state("b", "in use", 90.0)
     assert {task.id for task in job.until_calm(4)} == tasks
     assert not job.events("task.lost")
     job.end()

@@ -5,15 +5,17 @@ import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.contracts import process_stage
 
 from pliant.cluster.ray.launcher import SUBREAPER, AgentLauncher, LaunchPlan, agent_env
 
+until = partial(process_stage.until, timeout_s=60.0)
 PLAN = LaunchPlan(machine="gpu7", pool="0a1b2c", server="10.0.0.1:7314")
 AGENT = """
 import json, os, pathlib, signal, sys
@@ -59,13 +61,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def agents(folder: Path) -> list[int]:
     """Return the numbers of all agents that were started, in no order."""
     return [int(path.name.removeprefix("said-")) for path in folder.glob("said-*")]
-
-
-def until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60.0
-    while not is_so():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 def first_agent(folder: Path) -> int:

@@ -93,10 +93,6 @@ class RayMembership:
             for one in self._members.values()
         )
 
-    def close(self) -> None:
-        """Leave Ray; launchers and agents go on."""
-        ray.shutdown()
-
     def _connect(self) -> str:
         address = self._begin.address
         if address != "auto":
@@ -106,12 +102,7 @@ class RayMembership:
             except OSError as error:
                 raise Unavailable(f"no head of Ray answers at {address}: {error}; see `ray status` there") from error
         try:
-            context = ray.init(
-                address=address,
-                namespace=f"pliant-{self._begin.pool}",
-                log_to_driver=False,
-                ignore_reinit_error=False,
-            )
+            context = ray.init(address=address, namespace=f"pliant-{self._begin.pool}", log_to_driver=False)
         except (ConnectionError, RuntimeError, ValueError, RayError) as error:
             raise Unavailable(
                 f"Ray cannot be reached ({address}) from here: {error}. The server has to run on a node of Ray's: "

@@ -4,17 +4,19 @@ import json
 import logging
 import socket
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.contracts import process_stage
 
 from pliant.cluster.ray.messages import BeginRay
 from pliant.core.errors import Conflict
 from pliant.entry.server.rooms.ray import PROGRAM, RayRoom
 
+until = partial(process_stage.until, timeout_s=60.0)
 SPEAKS = """
 import json, os, pathlib, socket, sys
 server = socket.socket(fileno=int(sys.argv[-1]))
@@ -50,13 +52,6 @@ def room(
         yield made
     finally:
         made.close()
-
-
-def until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60.0
-    while not is_so():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 def said(folder: Path) -> list[dict[str, object]]:
@@ -101,6 +96,11 @@ def test_what_is_no_message_ends_the_process_and_another_one_is_started(
     with room(tmp_path, line):
         until(lambda: len(said(tmp_path)) >= 2, "it is begun with again")
     assert "cannot be used" in caplog.text
+
+
+def test_a_process_that_ends_without_a_word_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with room(tmp_path, program=(sys.executable, "-c", "raise SystemExit(1)")):
+        until(lambda: f"has ended; see {tmp_path / 'ray.log'}" in caplog.text, "the log says it")
 
 
 def test_a_head_that_is_not_there_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from pliant.cluster.ray.messages import (
     RayNodesSeen,
     RayReached,
     TokenWanted,
+    ToRayProcess,
 )
 from pliant.core.errors import PliantError
 
@@ -109,7 +111,7 @@ class RayRoom:
 
     def _speak(self, channel: socket.socket) -> bool:
         lines, reached = LineSocket(channel), False
-        channel.sendall(encode(self._begin))
+        _say(channel, self._begin)
         channel.settimeout(_SILENT_S)
         while not self._stop.is_set():
             try:
@@ -118,6 +120,8 @@ class RayRoom:
                 _log.warning("Ray has not answered for %g s (%s); see %s", _SILENT_S, self._begin.address, self._log)
                 return reached
             if received is None:
+                if not self._why_lost and not self._stop.is_set():
+                    self._lose(f"the process that speaks to Ray has ended; see {self._log}")
                 break
             for line in received:
                 message = decode(line, FROM_RAY_PROCESS)
@@ -132,9 +136,7 @@ class RayRoom:
             self._why_lost = ""
             _log.info("agents are started on the nodes of Ray at %s", message.address)
         elif isinstance(message, RayLost):
-            if message.reason != self._why_lost:
-                _log.warning("no agents are started on new nodes of Ray's: %s", _plain(message.reason))
-            self._why_lost = message.reason
+            self._lose(message.reason)
         elif isinstance(message, RayNodesSeen):
             self._note(message.nodes)
         elif isinstance(message, TokenWanted):
@@ -143,7 +145,13 @@ class RayRoom:
             except PliantError as error:
                 _log.warning("node %s of Ray's gets no join token: %s", message.machine, error)
                 return
-            channel.sendall(encode(GiveToken(machine=message.machine, token=token)))
+            _say(channel, GiveToken(machine=message.machine, token=token))
+
+    def _lose(self, reason: str) -> None:
+        """Write down why no agents are started, once until Ray is reached again or it is something else."""
+        if reason != self._why_lost:
+            _log.warning("no agents are started on new nodes of Ray's: %s", _plain(reason))
+        self._why_lost = reason
 
     def _note(self, nodes: tuple[RayNode, ...]) -> None:
         """Write down what has changed: an agent that runs, and why one does not."""
@@ -156,6 +164,11 @@ class RayRoom:
                 _log.info("Ray: an agent runs on %s", _plain(node.machine))
             elif node.said:
                 _log.warning("Ray: no agent runs on %s: %s", _plain(node.machine or node.ray_id[:8]), _plain(node.said))
+
+
+def _say(channel: socket.socket, message: ToRayProcess) -> None:
+    with suppress(BrokenPipeError, ConnectionResetError):  # the end of the stream is found when it is read
+        channel.sendall(encode(message))
 
 
 def _plain(said: str) -> str:
