@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -20,6 +21,7 @@ from pliant.api.serving_link import GATEWAY_PATH
 from pliant.api.tunnel import INSIDE_PATH, TUNNELS_PATH
 from pliant.core.errors import Unavailable
 from pliant.server.audit_upkeep import keep_audit
+from pliant.server.body import with_schemas
 from pliant.server.console import pages
 from pliant.server.context import Context
 from pliant.server.endpoint_switch import switch_endpoint
@@ -291,11 +293,14 @@ def _without_converters(path: str) -> str:
 
 
 def _describe(app: FastAPI) -> None:
-    """Say in the OpenAPI page what FastAPI has no word for: the media type of problems, and which routes are open."""
+    """Say in the OpenAPI page what FastAPI has no word for: bodies that it does not read, problems, open routes."""
     access = {(method, _without_converters(path)): needs for (method, path), needs in declared_access(app).items()}
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
+            for route in app.routes:
+                if isinstance(route, APIRoute):
+                    route.openapi_extra = with_schemas(route.openapi_extra)
             schema = get_openapi(
                 title=app.title,
                 version=app.version,
@@ -304,15 +309,13 @@ def _describe(app: FastAPI) -> None:
                 tags=app.openapi_tags,
                 separate_input_output_schemas=False,
             )
-            schema.setdefault("components", {})["securitySchemes"] = SECURITY_SCHEMES
+            components = schema.setdefault("components", {})
+            components["securitySchemes"] = SECURITY_SCHEMES
+            components["schemas"] = dict(sorted((components.get("schemas", {}) | problems.describe_problem()).items()))
             for path, operations in schema["paths"].items():
                 for method, operation in operations.items():
                     if not isinstance(access[method.upper(), path], OpenTo):
                         operation["security"] = [{scheme: []} for scheme in SECURITY_SCHEMES]
-                    for status, response in operation["responses"].items():
-                        if int(status) >= 400:
-                            (described,) = response["content"].values()
-                            response["content"] = {problems.MEDIA_TYPE: described}
             app.openapi_schema = schema
         return app.openapi_schema
 

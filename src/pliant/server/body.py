@@ -1,7 +1,7 @@
 """Reads the bodies that FastAPI does not: parts of an upload, or one of several media types."""
 
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -80,11 +80,11 @@ def upload_file(folder: Path) -> Iterator[Path]:
 _TYPES: Final = {"job": "application/json", "code": "application/gzip"}
 
 
-def body_with_code(job: dict[str, Any], code: str) -> dict[str, Any]:
-    """Return how OpenAPI describes a body of a JSON part `job`, with this schema, and code as a tar.gz.
+def body_with_code(job: type[BaseModel], code: str) -> dict[str, Any]:
+    """Return how OpenAPI describes a body of a JSON part `job` and code as a tar.gz.
 
     Args:
-        job: the schema.
+        job: the class of the part, in the place of its schema.
         code: what the code is, the beginning of a sentence.
     """
     limit = MAX_SUBMISSION_BYTES >> 20
@@ -117,7 +117,19 @@ def body_with_code(job: dict[str, Any], code: str) -> dict[str, Any]:
     }
 
 
-def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
+def with_schemas(part: Any) -> Any:
+    """Return a part of a description with the schemas of the classes that stand in their places.
+
+    Routes name classes: to make the schema of one takes long, and few who start a server ask for its description.
+    """
+    if isinstance(part, Mapping):
+        return {name: with_schemas(value) for name, value in part.items()}
+    if isinstance(part, list):
+        return [with_schemas(value) for value in part]
+    return _schema_of(part) if isinstance(part, type) else part
+
+
+def _schema_of(kind: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON schema of a body without references, to stand anywhere in the OpenAPI page."""
     schema = kind.model_json_schema()
     definitions = schema.pop("$defs", {})

@@ -14,7 +14,7 @@ from pliant.core.access import Permission
 from pliant.core.algorithm import AlgorithmSettings
 from pliant.core.errors import Unavailable
 from pliant.core.input import values_of
-from pliant.server.body import parse_body, parse_body_with_code, schema_of, upload_file
+from pliant.server.body import parse_body, parse_body_with_code, upload_file
 from pliant.server.context import InContext
 from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
@@ -54,7 +54,7 @@ def _describe_form(settings: type[BaseModel], form: UploadForm) -> dict[str, Any
         "type": "object",
         "required": list(form.required),
         "additionalProperties": False,
-        "properties": {"settings": schema_of(settings), "code": code},
+        "properties": {"settings": settings, "code": code},
     }
     encoding = {"settings": {"contentType": "application/json"}, "code": {"contentType": "application/gzip"}}
     return {

@@ -13,7 +13,7 @@ from pliant.core.access import Permission
 from pliant.core.array import ArraySettings
 from pliant.core.input import values_of
 from pliant.server import upload
-from pliant.server.body import body_with_code, parse_body_with_code, schema_of, upload_file
+from pliant.server.body import body_with_code, parse_body_with_code, upload_file
 from pliant.server.context import InContext, InControl
 from pliant.server.deletion import delete_jobs
 from pliant.server.middleware.authorisation import Caller
@@ -22,7 +22,7 @@ from pliant.server.visibility import Seen, require_owner
 
 routes = Routes(tags=["jobs"])
 
-_UPLOAD: Final = body_with_code(schema_of(ArrayRequest), "The code folder of all jobs")
+_UPLOAD: Final = body_with_code(ArrayRequest, "The code folder of all jobs")
 
 
 @routes.post(

@@ -20,7 +20,7 @@ from pliant.api.endpoints import (
 from pliant.api.jobs import MetricPage
 from pliant.core.access import Permission
 from pliant.core.errors import InvalidInput, NotFound, Unavailable
-from pliant.server.body import parse_body, read_small, schema_of, upload_file
+from pliant.server.body import parse_body, read_small, upload_file
 from pliant.server.context import InContext, InControl
 from pliant.server.endpoint_requests import EndpointRequests
 from pliant.server.etag import IfMatch, revision_of, with_etag
@@ -48,13 +48,13 @@ _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {"schema": schema_of(DeployRequest)},
+            "application/json": {"schema": DeployRequest},
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
                     "required": ["version", "code"],
                     "additionalProperties": False,
-                    "properties": {"version": schema_of(DeployRequest), "code": _ARCHIVE},
+                    "properties": {"version": DeployRequest, "code": _ARCHIVE},
                 },
                 "encoding": {"version": {"contentType": "application/json"}},
             },

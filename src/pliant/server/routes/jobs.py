@@ -45,7 +45,7 @@ routes = Routes(tags=["jobs"])
 MAX_STEP = 2**31 - 1
 """What every database holds."""
 
-_UPLOAD: Final = body_with_code(JobRequest.model_json_schema(), "The code folder")
+_UPLOAD: Final = body_with_code(JobRequest, "The code folder")
 
 
 @routes.post(

@@ -22,7 +22,7 @@ from pliant.catalog.models.training import Training
 from pliant.core.access import Permission
 from pliant.core.errors import NotFound
 from pliant.core.registry import Kept
-from pliant.server.body import parse_body, read_small, schema_of, upload_file
+from pliant.server.body import parse_body, read_small, upload_file
 from pliant.server.context import InContext
 from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.file_response import OpenFileResponse
@@ -56,13 +56,13 @@ _START_BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {"schema": schema_of(TrainingRequest)},
+            "application/json": {"schema": TrainingRequest},
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
                     "required": ["training", "weights"],
                     "additionalProperties": False,
-                    "properties": {"training": schema_of(TrainingRequest), "weights": _WEIGHTS},
+                    "properties": {"training": TrainingRequest, "weights": _WEIGHTS},
                 },
                 "encoding": {"training": {"contentType": "application/json"}},
             },

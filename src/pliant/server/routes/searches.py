@@ -28,7 +28,7 @@ from pliant.core.job_filter import UNENDED_STATES, JobFilter
 from pliant.core.search import MAX_TRIALS, Search, SearchState, Trial, TrialState
 from pliant.policy.tuning.trial_order import TrialOrder, order_trials
 from pliant.server import upload
-from pliant.server.body import body_with_code, parse_body_with_code, schema_of, upload_file
+from pliant.server.body import body_with_code, parse_body_with_code, upload_file
 from pliant.server.context import InContext, InControl
 from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
@@ -44,7 +44,7 @@ Name = Annotated[str, Path(description="Of a search.", max_length=200, pattern=r
 Number = Annotated[int, Path(description="Of a trial.", ge=0, le=2**31 - 1)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 _MANY: Final = 1000
-_UPLOAD: Final = body_with_code(schema_of(SearchRequest), "The code folder of all trials")
+_UPLOAD: Final = body_with_code(SearchRequest, "The code folder of all trials")
 
 
 def searches_of(context: InContext) -> SearchRequests:

@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from pliant.api.models import TemplatePage, TemplateRequest, TemplateView
 from pliant.core.access import Permission
 from pliant.files.pack import pack
-from pliant.server.body import parse_body, parse_body_with_code, schema_of, upload_file
+from pliant.server.body import parse_body, parse_body_with_code, upload_file
 from pliant.server.context import InContext
 from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
@@ -36,7 +36,7 @@ def _describe_form(required: tuple[str, ...]) -> dict[str, Any]:
         "type": "object",
         "required": list(required),
         "additionalProperties": False,
-        "properties": {"template": schema_of(TemplateRequest), "code": code},
+        "properties": {"template": TemplateRequest, "code": code},
     }
     encoding = {"template": {"contentType": "application/json"}, "code": {"contentType": "application/gzip"}}
     return {
