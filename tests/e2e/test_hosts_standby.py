@@ -17,7 +17,7 @@ from tests.hosts.carrier import Carrier
 
 STANDBY = "s"
 TAKEOVER_S = 30.0
-"""Five of it are PostgreSQL's, until it ends the session of a leader that says nothing; the rest is a busy machine's."""
+"""Five of it are PostgreSQL's, which ends the session of a leader that says nothing; the rest is a busy machine's."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
