@@ -18,7 +18,7 @@ from tests.hosts.carrier import Carrier
 STANDBY = "s"
 TAKEOVER_S = 30.0
 """Five of it are PostgreSQL's, which ends the session of a leader that says nothing; the rest is a busy machine's."""
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 class StandbyHosts(HostsPool):
@@ -57,7 +57,7 @@ def test_a_training_goes_on_with_the_same_tasks_when_the_whole_host_of_the_serve
             standby = hosts.start_server(STANDBY, "--standby")
             hosts.until(lambda: (hosts.home / "standby.json").exists(), "the standby waits", 60)
             with hosts.client() as client, hosts.without("local"):
-                job = Trial.begin(hosts, client, tmp_path / "trial", epochs=120, max_tasks=4)
+                job = Trial.begin(hosts, client, tmp_path / "trial", epochs=40, max_tasks=4)
                 before = {task.id for task in job.until_calm(4)}
             at, step = time.time(), job.beats()[-1].step
             carrier.holds = True
