@@ -139,7 +139,7 @@ def test_a_search_over_hosts_goes_on_when_a_host_with_trials_is_lost(
 ) -> None:
     pace = tmp_path / "pace"
     pace.write_text("0.05")
-    client.tune(SCRIPT, parameters=SPACE, name="lost", args=("--pace", str(pace)), **OPTIONS)
+    client.tune(SCRIPT, parameters=SPACE, name="lost", args=("--pace", str(pace)), **OPTIONS)  # type: ignore[arg-type]
 
     def training() -> set[str]:
         jobs = [job for job in client.jobs(limit=1000).jobs if job.spec.name.startswith("lost#") and not job.ended]
@@ -152,7 +152,7 @@ def test_a_search_over_hosts_goes_on_when_a_host_with_trials_is_lost(
     search = client.searches.wait("lost", timeout_s=150, poll_s=0.2)
 
     assert search.state == "completed", search.reason
-    trials = client.searches.trials("lost")
+    trials = list(client.searches.trials("lost"))
     assert len(trials) == NUM_TRIALS
     assert {trial.state for trial in trials} == {"completed", "pruned"}, "a lost host fails no trial"
     assert search.best is not None
