@@ -1,6 +1,7 @@
 """Models that are deployed in tests, and clients that ask them without a pause and count what comes of it."""
 
 import json
+import ssl
 import struct
 import threading
 import time
@@ -131,11 +132,22 @@ class Asked:
 
 
 @contextmanager
-def crowd(url: str, token: str, name: str, *, num_clients: int) -> Iterator[Asked]:
+def crowd(url: str, token: str, name: str, *, num_clients: int, trust: ssl.SSLContext = NO_TLS) -> Iterator[Asked]:
     """Let so many clients ask an endpoint all the time; each waits for an answer before it asks again."""
+    headers = {"Authorization": f"Bearer {token}"}
     asked, over, lock = Asked(), threading.Event(), threading.Lock()
     clients = [
-        threading.Thread(target=_ask, args=(url, token, name, number, asked, over, lock))
+        threading.Thread(
+            target=_ask,
+            args=(
+                httpx.Client(base_url=url, headers=headers, verify=trust, timeout=60, trust_env=False),
+                name,
+                number,
+                asked,
+                over,
+                lock,
+            ),
+        )
         for number in range(num_clients)
     ]
     for client in clients:
@@ -157,10 +169,9 @@ def versions_of_answers(url: str, token: str, name: str, num: int) -> Counter[st
 
 
 def _ask(
-    url: str, token: str, name: str, number: int, asked: Asked, over: threading.Event, lock: threading.Lock
+    client: httpx.Client, name: str, number: int, asked: Asked, over: threading.Event, lock: threading.Lock
 ) -> None:
-    headers = {"Authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=url, headers=headers, verify=NO_TLS, timeout=60, trust_env=False) as client:
+    with client:
         value = number * 1_000_000
         while not over.is_set():
             value += 1

@@ -55,7 +55,8 @@ from pliant.isolation.users import refusal
 _BEGIN_S: Final = 30.0
 STALLED_S: Final = 10.0
 """An agent, or a zygote, that says nothing for so long is stuck."""
-_NEVER_STARTED: Final = "the agent of its machine ended before it had begun to start it"
+_NEVER_STARTED: Final = "was not started: the agent of its machine ended before it had begun to start it"
+_FORGOTTEN: Final = "was on a machine that has begun anew, and has nothing of it"
 _RESTART: Final = "see the server's log, restart it if need be: tasks go on meanwhile"
 
 
@@ -287,7 +288,7 @@ class NodeCluster:
 
     def _note(self, message: NodeFound | Observed | Spent | Readiness | Addresses | Measured | UpToDate | None) -> None:
         """Take what changes the copy of the node."""
-        lost: tuple[TaskId, ...] = ()
+        lost: tuple[LiveTask, ...] = ()
         with self._lock:
             match message:
                 case NodeFound():
@@ -304,15 +305,17 @@ class NodeCluster:
                 case Readiness():
                     self._readiness = message
                 case UpToDate():
-                    lost, self._unconfirmed = tuple(self._unconfirmed & self._tasks.keys()), frozenset()
+                    lost = tuple(self._tasks[task_id] for task_id in self._unconfirmed & self._tasks.keys())
+                    self._unconfirmed = frozenset()
                     self._up_to_date.set()
                 case None:
                     self._closed = self._closed or "the agent of its node has ended"
                     self._up_to_date.set()
                 case _:
                     assert_never(message)
-        for task_id in lost:
-            self._take_exit(TaskExit(task_id=task_id, exit_code=None, error=_NEVER_STARTED))
+        for task in lost:
+            cause = _NEVER_STARTED if task.pid is None else _FORGOTTEN  # the next one may start it, or another machine
+            self._take_exit(TaskExit(task_id=task.task_id, exit_code=None, cause=cause))
 
     def _note_addresses(self, message: Addresses) -> None:
         for address in message.withdrawn:

@@ -132,6 +132,11 @@ class TaskExit:
     """Why the cluster ended it by itself, if it did, in words that follow its name."""
     facts: ExitFacts = ExitFacts()
 
+    @property
+    def went_with_its_machine(self) -> bool:
+        """The machine was lost, and nobody saw the process end: neither it nor its job is to blame."""
+        return self.exit_code is None and bool(self.cause)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskNote:

@@ -195,6 +195,10 @@ class SimCluster:
         """Let a task end with this code; does nothing if it does not live or is ending already."""
         self._end(task_id, TaskExit(task_id=task_id, exit_code=exit_code))
 
+    def lose(self, task_id: TaskId, cause: str) -> None:
+        """Take a task for ended with its machine, for this reason; nobody has seen its exit code."""
+        self._end(task_id, TaskExit(task_id=task_id, exit_code=None, cause=cause))
+
     def leave_behind(self, task_id: TaskId, **facts: Any) -> None:
         """Let a task leave behind these facts (`ExitFacts`) when it ends, besides those scripted before."""
         left = replace(self._facts.get(task_id, ExitFacts()), **facts)

@@ -1,6 +1,7 @@
 """Every started task exits exactly once, and never while it lives: whatever becomes of agents, links and servers."""
 
 from collections import deque
+from dataclasses import replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -249,7 +250,17 @@ def test_an_order_that_died_with_the_agent_that_had_received_it_exits_once_with_
         outbox.take(UpToDate())
 
     assert [(ended.task_id, ended.exit_code) for ended in exits] == [("job-1.1", None)]
-    assert "ended before it had begun to start it" in exits[0].error
+    assert "ended before it had begun to start it" in exits[0].cause
+
+
+def test_what_a_machine_that_begins_anew_knows_nothing_of_went_with_it_and_blames_nobody() -> None:
+    outbox = Outbox("key")
+    cluster, exits = joined(outbox, replace(live("job-1.1"), pid=7))
+    outbox.take(NodeFound(node=NODE, session=cluster.meet()))
+    outbox.take(UpToDate())
+
+    assert [(ended.task_id, ended.went_with_its_machine, ended.error) for ended in exits] == [("job-1.1", True, "")]
+    assert "has begun anew" in exits[0].cause
 
 
 def test_what_was_given_up_and_still_lives_is_killed_and_holds_its_slots_until_it_is_gone() -> None:

@@ -1,5 +1,6 @@
 """A version of an endpoint: as many kernels as the load needs, out of what trainings have to spare, and back again."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,8 +11,9 @@ from pliant.control.kinds.endpoint.history import LoadHistory
 from pliant.control.kinds.endpoint.job import EndpointJob
 from pliant.core.errors import Conflict
 from pliant.core.event import EventKind
-from pliant.core.job import JobId, JobSpec, Task, TaskId
+from pliant.core.job import JobId, JobSpec, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
+from pliant.core.plan import NodeView
 from pliant.core.serving import KernelHung, KernelReady, Load, VersionLoad
 from pliant.core.serving_profile import EndpointPart, KernelBounds, ServingProfile
 
@@ -221,6 +223,36 @@ def test_a_lost_kernel_is_replaced_and_one_that_is_lost_again_and_again_with_pau
     assert starts == sorted(starts)
     assert starts[-1] >= 8.0
     assert world.job(job_id).state is JobState.RUNNING
+
+
+def test_kernels_on_a_machine_that_is_away_are_replaced_at_once_and_leave_again_when_they_are_too_many(
+    make_world: Callable[[int], World],
+) -> None:
+    world = make_world(2)
+    other = NodeView(id=NodeId("gpu1"), slots=(0, 1))
+    job_id = deploy(world, replace(PROFILE, kernel_min=2))
+    get_ready(world, job_id)
+    world.cluster.add_node(other)
+    local = world.cluster.observe().nodes[0]
+    world.cluster.add_node(replace(local, away=True))
+    world.settle()
+
+    assert [task.node_id for task in kernels(world, job_id)] == ["local", "local", "gpu1", "gpu1"]
+    assert version(world, job_id).num_failures == 0
+    world.cluster.add_node(local)
+    world.settle()
+    assert len(kernels(world, job_id)) == 2
+
+
+def test_kernels_that_went_with_their_machine_are_no_fault_of_the_model(make_world: Callable[[int], World]) -> None:
+    world = make_world(4)
+    job_id = deploy(world, replace(PROFILE, kernel_min=4))
+    for task in kernels(world, job_id):
+        world.cluster.lose(task.id, "was on a machine of which nothing was heard")
+    world.settle()
+
+    assert version(world, job_id).num_failures == 0
+    assert (world.job(job_id).state, len(kernels(world, job_id))) == (JobState.STARTING, 4)
 
 
 def test_a_kernel_that_hangs_is_killed_because_the_gateway_says_so(world: World) -> None:

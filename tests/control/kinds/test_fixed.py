@@ -363,6 +363,15 @@ def test_processes_that_vanished_with_the_server_start_again_uncounted(world: Wo
     assert names(world.tasks(job_id)) == ["job-1.3", "job-1.4"]
 
 
+def test_processes_that_went_with_their_machine_start_again_uncounted(world: World) -> None:
+    job_id = submit(world, 2, max_restarts=0)
+    world.cluster.lose(world.tasks(job_id)[0].id, "was on a machine of which nothing was heard")
+    world.settle()
+
+    assert [task.id for task in world.tasks(job_id)] == [f"{job_id}.3", f"{job_id}.4"]
+    assert (world.job(job_id).state, world.job(job_id).num_restarts) == (JobState.RUNNING, 0)
+
+
 def test_a_lost_node_ends_it_whole_and_it_waits_until_there_is_room(world: World) -> None:
     world.cluster.add_node(NodeView(id=NodeId("other"), slots=(0, 1, 2, 3)))
     job_id = submit(world, 12)

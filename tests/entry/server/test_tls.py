@@ -91,6 +91,15 @@ def _certificate(
     return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
 
 
+def test_a_standby_leaves_the_certificate_of_the_server_that_leads_as_it_is(tmp_path: Path) -> None:
+    leading = made(tmp_path, "gpu1.example.org")
+    standby = prepare(TlsSettings(names=("gpu2.example.org",)), tmp_path, now=NOW, is_shared=True)
+
+    assert (standby.fingerprint, standby.names) == (leading.fingerprint, leading.names)
+    assert standby.name_for("gpu2.example.org") == leading.names[0], "it is checked by a name that stands in it"
+    assert made(tmp_path, "gpu2.example.org").fingerprint != leading.fingerprint
+
+
 def test_a_certificate_is_made_once_for_this_machine_and_the_names_asked_for(tmp_path: Path) -> None:
     first = made(tmp_path, "pool.example.org", "10.1.2.3")
     own = x509.load_pem_x509_certificate(first.certificate.read_bytes())

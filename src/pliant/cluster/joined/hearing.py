@@ -56,7 +56,7 @@ class Hearing:
     is_gone: bool = False
     """Its tasks have ended; nothing is known of it until it is there again."""
     is_met: bool = False
-    """Its account has been here since this server began."""
+    """Its account has been here since this server began, and since it was away."""
     returned_at: float | None = None
     """When it was heard again, in listened time."""
 

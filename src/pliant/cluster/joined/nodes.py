@@ -162,10 +162,13 @@ class ClusterOfNodes:
     def greet(self, node_id: NodeId) -> JoinedNode:
         """Return a machine whose agent is there, and that is heard from now on.
 
-        One that is new, or was given up, is away until its account is here: what it is to end first holds its slots.
+        One that was away, or is new, is away until its account is here: it may have begun anew with nothing of what it
+        had, and what it is to end first holds its slots.
         """
         with self._lock:
             one = self._joined.get(node_id) or self._add(KnownNode(node=NodeView(id=node_id, slots=(), away=True)))
+            if one.hearing.is_away(self.listened):
+                one.hearing.is_met = False
             one.hearing.note(self.listened, boot_time())
         return one
 

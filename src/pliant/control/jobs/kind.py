@@ -53,6 +53,8 @@ class Kind(Protocol[L]):
     name: str
     speaks: bool = False
     """Its tasks have control links: one that ended by itself may have said why, and is waited for a moment."""
+    replaces_unheard: bool = False
+    """A task of which nothing is heard does no harm: others start in its place as soon as its machine is away."""
 
     def claims(self, spec: JobSpec) -> bool:
         """Tell whether what was asked for is of this kind."""

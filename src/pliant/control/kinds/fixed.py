@@ -121,6 +121,8 @@ class Fixed(Kind[FixedJob]):
             fail(draft, live, f"{task.id} could not be started: {ended.error}")
         elif ended.error:
             self.lose_vanished(draft, live, task, f"was not started: {ended.error}")
+        elif ended.went_with_its_machine:
+            self.lose_vanished(draft, live, task, ended.cause)
         elif ended.exit_code == 0:
             _finish(draft, live, task)
         else:

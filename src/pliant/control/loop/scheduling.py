@@ -7,10 +7,10 @@ stay granted to it. A fixed job of 4 starts when it has slots for all 4, and not
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from pliant.control.jobs.draft import Draft, StartTask
-from pliant.control.jobs.kind import Kinds, TaskStart
+from pliant.control.jobs.kind import Kind, Kinds, TaskStart
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.orders import start_order
 from pliant.control.jobs.transitions import job_event, leave, put_task, release_leavers
@@ -21,6 +21,7 @@ from pliant.core.lifecycle import JobEvent, JobState, TaskState
 from pliant.core.machine import join_exclusions
 from pliant.core.plan import Grant, NodeView, Plan, QueueRules, Snapshot
 from pliant.core.ports import Observation
+from pliant.core.workload import Workload
 
 
 def observe(draft: Draft, kinds: Kinds, observed: Observation) -> None:
@@ -54,12 +55,15 @@ def seen_by_scheduler(
     A job that waits for others, that is on hold, whose environment is not ready, or that is `held` back by the limit of
     its array, wants nothing: it claims no slot, and nothing of what its queue is entitled to. Slots held by a process
     that belongs to no job are left out: nobody can have them. Of slots that are out of use only those are shown that
-    jobs hold which cannot be paused: everybody else has to leave.
+    jobs hold which cannot be paused: everybody else has to leave. Of jobs whose tasks may be replaced while nothing is
+    heard of them, those on machines that are away do not count, but hold their slots; once they are heard again the
+    job has more tasks than it wants, and some leave.
     """
     known = {task.id for live in jobs for task in live.running}
     strange = {(task.node_id, slot) for task in observed.tasks if task.task_id not in known for slot in task.slots}
     shown = [live for live in jobs if (live.wants_slots and live.id not in held) or live.running]
-    workloads = tuple(kinds.of(live.job).view(live) for live in shown)
+    away = frozenset(node.id for node in observed.nodes if node.away)
+    workloads = tuple(_view(kinds.of(live.job), live, away) for live in shown)
     stay = {(task.node_id, slot) for one in workloads if one.pinned for task in one.tasks for slot in task.slots}
     queues = views(out_of_use.usable(observed.nodes, but=stay))
     return Snapshot(
@@ -67,6 +71,15 @@ def seen_by_scheduler(
         workloads=workloads,
         queues=queues,
         excluded=_excluded(queues, views(observed.nodes), out_of_use.words(observed.nodes)),
+    )
+
+
+def _view(kind: Kind[Any], live: LiveJob, away: Container[NodeId]) -> Workload:
+    seen = kind.view(live)
+    if not kind.replaces_unheard:
+        return seen
+    return replace(
+        seen, tasks=tuple(replace(task, leaving=task.leaving or task.node_id in away) for task in seen.tasks)
     )
 
 

@@ -133,15 +133,23 @@ class WebServer(uvicorn.Server):
         self.should_exit = True
 
 
-def open_listener(settings: ServerSettings, *, now: float, limits: HttpLimits | None = None) -> Listener:
-    """Bind the address and read or make the certificate; without limits those that the open files allow.
+def open_listener(
+    settings: ServerSettings, *, now: float, limits: HttpLimits | None = None, leads: bool = True
+) -> Listener:
+    """Bind the address and read or make the certificate.
+
+    Args:
+        settings: of the server.
+        now: seconds since the epoch.
+        limits: None: those that the open files allow.
+        leads: no other server does; the certificate of one that does is left as it is.
 
     Raises:
         InvalidInput: the certificate or the key that was given cannot be used.
         Conflict: something listens there.
         Unavailable: there is no such address here.
     """
-    tls = None if settings.tls is None else prepare(settings.tls, settings.home, now=now)
+    tls = None if settings.tls is None else prepare(settings.tls, settings.home, now=now, is_shared=not leads)
     sock = _open_socket(settings)
     sock.counts = ConnectionCounts(limits or limits_for(allow_open_files()))
     return Listener(sock=sock, tls=tls, is_for_all=settings.cluster is not None)
@@ -157,7 +165,7 @@ def use_certificate_of(listener: Listener, settings: ServerSettings, folder: Pat
     """
     if settings.tls is None or folder == settings.home:
         return listener
-    return replace(listener, tls=prepare(settings.tls, folder, now=now))
+    return replace(listener, tls=prepare(settings.tls, folder, now=now, is_shared=True))
 
 
 def _bind(sock: socket.socket, settings: ServerSettings) -> None:

@@ -47,8 +47,9 @@ def main(argv: Sequence[str]) -> int:
         with ExitStack() as stack:
             lock = stack.enter_context(closing(FolderLock(settings.home)))
             keeper = stack.enter_context(closing(Keeper(lead_of(settings, lock), settings.database)))
-            listener = stack.enter_context(closing(open_listener(settings, now=SystemClock().now())))
-            if not keeper.take():
+            leads = keeper.take()
+            listener = stack.enter_context(closing(open_listener(settings, now=SystemClock().now(), leads=leads)))
+            if not leads:
                 if (conflict := refusal(settings, lock)) is not None:
                     raise conflict
                 if not stand_by(settings, keeper, listener):

@@ -67,8 +67,14 @@ class Tls:
         return self.names[0].replace("*", "pliant")
 
 
-def prepare(settings: TlsSettings, home: Path, *, now: float) -> Tls:
+def prepare(settings: TlsSettings, home: Path, *, now: float, is_shared: bool = False) -> Tls:
     """Return the certificate to use; make one, or renew it, if none was given.
+
+    Args:
+        settings: what was asked for.
+        home: the folder where it is, or is made.
+        now: seconds since the epoch.
+        is_shared: another server shows it, or did, and is trusted by it: it is used whatever names it lacks.
 
     Raises:
         InvalidInput: with everything that is wrong with what was given.
@@ -81,7 +87,8 @@ def prepare(settings: TlsSettings, home: Path, *, now: float) -> Tls:
         own = _check_given(certificate, key, at)
     else:
         certificate, key = folder / "certificate.pem", folder / "key.pem"
-        own = _read_or_make(certificate, key, settings.names, at)
+        wanted = tuple(dict.fromkeys((*_ALWAYS, socket.gethostname(), *settings.names)))
+        own = _read(certificate, key, () if is_shared else wanted, at) or _make(certificate, key, wanted, at)
     (home / ADDRESS).mkdir(mode=0o700, exist_ok=True)
     trusted = home / ADDRESS / "server.pem"
     write_whole(trusted, own.public_bytes(Encoding.PEM), mode=0o644)
@@ -145,13 +152,16 @@ def _faults(own: x509.Certificate, path: Path, at: datetime) -> Iterable[str]:
         yield f"the certificate {path} names no host (no subject alternative name); get one that does"
 
 
-def _read_or_make(certificate: Path, key: Path, names: Sequence[str], at: datetime) -> x509.Certificate:
-    """Return the certificate that was made before, or a new one if it ends soon or lacks a name."""
-    wanted = tuple(dict.fromkeys((*_ALWAYS, socket.gethostname(), *names)))
+def _read(certificate: Path, key: Path, wanted: Sequence[str], at: datetime) -> x509.Certificate | None:
+    """Return the certificate that was made before, unless it ends soon or lacks a name."""
     ignored: list[Problem] = []
     own, private = _load_certificate(certificate, ignored), _load_key(key, ignored)
     if own is not None and private is not None and belong_together(own, private) and _lasts(own, wanted, at):
         return own
+    return None
+
+
+def _make(certificate: Path, key: Path, wanted: Sequence[str], at: datetime) -> x509.Certificate:
     new = new_key()
     own = sign(_facts(wanted, at), new.public_key(), new)
     write_whole(key, key_pem(new))

@@ -1,9 +1,9 @@
 """What the end of a kernel means: it left, or it was lost; a model that does not load ends its version.
 
 Requests are the gateway's business: what a kernel held, another one gets. Here a lost kernel only counts. Each loss in
-a row doubles the pause before the next start. A version whose first kernels all end before one was ready has failed,
-and the version before it goes on serving; one that has served is started again for ever, unless another version can
-take its place (`catalog.endpoints.exchange`).
+a row doubles the pause before the next start; one that went with its machine is no fault of the model's, and does not
+count. A version whose first kernels all end before one was ready has failed, and the version before it goes on serving;
+one that has served is started again for ever, unless another version can take its place (`catalog.endpoints.exchange`).
 """
 
 from dataclasses import replace
@@ -46,7 +46,7 @@ def _lose(draft: Draft, live: EndpointJob, task: Task, ended: TaskExit) -> None:
     how = how or describe_exit(ended.exit_code)
     was_ready = task.state is TaskState.TRAINING
     live = task_event(draft, live, task.id, TaskEvent.LOSE, how)
-    number = live.num_failures + 1
+    number = live.num_failures + (not ended.went_with_its_machine)
     live = draft.put(replace(live, num_failures=number))
     draft.say(
         EventKind.TASK_LOST,
@@ -61,7 +61,7 @@ def _lose(draft: Draft, live: EndpointJob, task: Task, ended: TaskExit) -> None:
         return
     timeouts = draft.settings.timeouts
     pause_s = timeouts.backoff_s * 2.0 ** min(number - 1, _MAX_DOUBLINGS) if number > 1 or not was_ready else 0.0
-    if pause_s:
+    if pause_s and not ended.went_with_its_machine:
         live = draft.put(replace(live, held_until=draft.now + min(pause_s, timeouts.max_backoff_s)))
     _vacate_if_empty(draft, live, f"{task.id} {how}")
 

@@ -38,6 +38,7 @@ class Serving(Kind[EndpointJob]):
     """A version of an endpoint."""
 
     name = "endpoint"
+    replaces_unheard = True  # what it answers reaches nobody, and it decides nothing
 
     def claims(self, spec: JobSpec) -> bool:
         return spec.endpoint is not None
