@@ -99,11 +99,13 @@ class Draft:
 
     def put(self, live: L) -> L:
         """Note the new value of a job, with the slots that its tasks hold."""
-        if live.job.num_slots != live.num_slots:
-            live = replace(live, job=replace(live.job, num_slots=live.num_slots))
-        if (live.held_since is None) == (live.num_slots > 0):
+        known = self._after.get(live.id)
+        num_slots = known.job.num_slots if known is not None and known.tasks is live.tasks else live.num_slots
+        if live.job.num_slots != num_slots:
+            live = replace(live, job=replace(live.job, num_slots=num_slots))
+        if (live.held_since is None) == (num_slots > 0):
             ran_s = 0.0 if live.held_since is None else self.now - live.held_since
-            live = replace(live, ran_s=live.ran_s + ran_s, held_since=self.now if live.num_slots else None)
+            live = replace(live, ran_s=live.ran_s + ran_s, held_since=self.now if num_slots else None)
         self._after[live.id] = live
         return live
 
@@ -158,7 +160,8 @@ class Draft:
                 task
                 for live in self._after.values()
                 for task in live.tasks.values()
-                if (old := self._before.get(live.id)) is None or old.tasks.get(task.id) != task
+                if (old := self._before.get(live.id)) is None
+                or ((was := old.tasks.get(task.id)) is not task and was != task)
             ),
             generations=tuple(
                 generation

@@ -77,7 +77,8 @@ class Ledger:
     def observe(self) -> Observation:
         """Return hosts and processes as they are now. Decisions and pages ask here, so that all see the same labels."""
         observed = self._cluster.observe()
-        return replace(observed, nodes=self.labelled(observed.nodes))
+        nodes = self.labelled(observed.nodes)
+        return observed if nodes is observed.nodes else replace(observed, nodes=nodes)
 
     def jobs(self) -> Mapping[JobId, LiveJob]:
         """Return the jobs that have not ended or still hold slots."""

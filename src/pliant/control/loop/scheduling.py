@@ -12,8 +12,8 @@ from typing import Protocol
 from pliant.control.jobs.draft import Draft, StartTask
 from pliant.control.jobs.kind import Kinds, TaskStart
 from pliant.control.jobs.live import LiveJob
-from pliant.control.jobs.orders import start_order
-from pliant.control.jobs.transitions import job_event, leave, put_task, release_leavers
+from pliant.control.jobs.orders import order_form
+from pliant.control.jobs.transitions import job_event, leave, put_tasks, release_leavers
 from pliant.core.confinement import RunAs
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, NodeId, Task, TaskId
@@ -86,8 +86,14 @@ def _excluded(
 
 
 def _without(nodes: Iterable[NodeView], held: set[tuple[NodeId, int]]) -> tuple[NodeView, ...]:
+    if not held:
+        return tuple(nodes)
+    hosts = {node_id for node_id, _ in held}
     return tuple(
-        replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in held)) for node in nodes
+        replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in held))
+        if node.id in hosts
+        else node
+        for node in nodes
     )
 
 
@@ -127,8 +133,8 @@ def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: 
     leave_now = tuple(t for t in grant.leave if t in live.tasks and live.tasks[t].state is not TaskState.LEAVING)
     leaving = kind.leavers(live, leave_now)
     starts = () if live.unprepared else kind.starts(draft, live, grant.start)
-    for start in starts:
-        live = _start(draft, live, start, user)
+    if starts:
+        live = _start(draft, live, starts, user)
     if starts or leaving:
         live = draft.put(replace(live, resized_at=draft.now))
     if leaving:
@@ -138,28 +144,33 @@ def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: 
         release_leavers(draft, kind.regroup(draft, live, reason))
 
 
-def _start(draft: Draft, live: LiveJob, start: TaskStart, user: RunAs | None) -> LiveJob:
-    task = Task(
-        id=TaskId(f"{live.id}.{draft.next_id(f'task:{live.id}')}"),
-        job_id=live.id,
-        node_id=start.placement.node_id,
-        slots=start.placement.slots,
-        state=TaskState.STARTING,
-        started_at=draft.now,
-    )
+def _start(draft: Draft, live: LiveJob, starts: Sequence[TaskStart], user: RunAs | None) -> LiveJob:
+    """Order processes of a job, all at once: what that costs grows with their number, and not with its square."""
     if live.job.started_at is None:
         live = draft.put(replace(live, job=replace(live.job, started_at=draft.now)))
     if live.job.state in (JobState.PENDING, JobState.PAUSED):
         live = job_event(draft, live, JobEvent.GRANT, "")
-    slots = ", ".join(str(slot) for slot in task.slots)
-    draft.say(
-        EventKind.TASK_STARTED,
-        f"{task.id} starts on slot{'s' * (len(task.slots) != 1)} {slots} of {task.node_id}"
-        + " (given back)" * live.has_given_up(task)
-        + (f" {start.note}" if start.note else ""),
-        job_id=live.id,
-        task_id=task.id,
-    )
-    order = start_order(live.job, task, draft.settings, start, python=live.python, user=user)
-    draft.act(StartTask(order=order))
-    return put_task(draft, live, task)
+    first = draft.next_id(f"task:{live.id}", len(starts))
+    orders = order_form(live.job, draft.settings, python=live.python, user=user)
+    tasks = []
+    for number, start in enumerate(starts, first):
+        task = Task(
+            id=TaskId(f"{live.id}.{number}"),
+            job_id=live.id,
+            node_id=start.placement.node_id,
+            slots=start.placement.slots,
+            state=TaskState.STARTING,
+            started_at=draft.now,
+        )
+        slots = ", ".join(str(slot) for slot in task.slots)
+        draft.say(
+            EventKind.TASK_STARTED,
+            f"{task.id} starts on slot{'s' * (len(task.slots) != 1)} {slots} of {task.node_id}"
+            + " (given back)" * live.has_given_up(task)
+            + (f" {start.note}" if start.note else ""),
+            job_id=live.id,
+            task_id=task.id,
+        )
+        draft.act(StartTask(order=orders(task, start)))
+        tasks.append(task)
+    return put_tasks(draft, live, tasks)
