@@ -24,6 +24,7 @@ from pliant.core.link import Dismiss
 
 KILL_AGAIN_S = 5.0
 """A process that is still there so long after a SIGKILL is sent another."""
+KILLED_WITH_JOB = "was killed by Pliant because its job has failed"
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 """What the system says for want of room on a disk."""
 WORDS: Mapping[JobState, str] = {
@@ -157,7 +158,7 @@ def complete(draft: Draft, live: L, reason: str) -> L:
 def fail(draft: Draft, live: L, reason: str) -> L:
     """End a job that cannot go on; all its processes are killed."""
     live = job_event(draft, live, JobEvent.FAIL, _with_way_on(live.job, reason))
-    live = kill_all(draft, live, [task.id for task in live.running], "was killed by Pliant because its job has failed")
+    live = kill_all(draft, live, [task.id for task in live.running], KILLED_WITH_JOB)
     return draft.put(live.close())
 
 

@@ -21,6 +21,7 @@ from pliant.core.lifecycle import JobEvent, JobState, TaskState
 from pliant.core.machine import join_exclusions
 from pliant.core.plan import Grant, NodeView, Plan, QueueRules, Snapshot
 from pliant.core.ports import Observation
+from pliant.core.workload import Workload
 
 
 def observe(draft: Draft, kinds: Kinds, observed: Observation) -> None:
@@ -43,7 +44,7 @@ class ClosedSlots(Protocol):
 
 def seen_by_scheduler(
     jobs: Sequence[LiveJob],
-    kinds: Kinds,
+    view: Callable[[LiveJob], Workload],
     observed: Observation,
     held: Container[JobId],
     views: Callable[[Sequence[NodeView]], tuple[QueueRules, ...]],
@@ -56,10 +57,10 @@ def seen_by_scheduler(
     that belongs to no job are left out: nobody can have them. Of slots that are out of use only those are shown that
     jobs hold which cannot be paused: everybody else has to leave.
     """
-    known = {task.id for live in jobs for task in live.running}
-    strange = {(task.node_id, slot) for task in observed.tasks if task.task_id not in known for slot in task.slots}
     shown = [live for live in jobs if (live.wants_slots and live.id not in held) or live.running]
-    workloads = tuple(kinds.of(live.job).view(live) for live in shown)
+    workloads = tuple(view(live) for live in shown)
+    known = {task.id for one in workloads for task in one.tasks}  # whoever runs is shown, with all that runs
+    strange = {(task.node_id, slot) for task in observed.tasks if task.task_id not in known for slot in task.slots}
     stay = {(task.node_id, slot) for one in workloads if one.pinned for task in one.tasks for slot in task.slots}
     queues = views(out_of_use.usable(observed.nodes, but=stay))
     return Snapshot(
