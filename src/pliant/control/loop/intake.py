@@ -39,7 +39,6 @@ class Intake:
 
     def __init__(
         self,
-        *,
         ledger: Ledger,
         inbox: ControlInbox,
         leases: Leases,

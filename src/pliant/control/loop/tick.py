@@ -128,15 +128,7 @@ class Control:
         self.slots = SlotQueries(store, clock, span=lambda: self._ledger.capacity.span, queues=self.queues.queues)
         self.started_at = self._ticked_at = clock.now()
         self._leases = Leases(settings.timeouts.lease_s)
-        self._intake = Intake(
-            ledger=self._ledger,
-            inbox=self._inbox,
-            leases=self._leases,
-            cluster=cluster,
-            links=links,
-            clock=clock,
-            timeouts=settings.timeouts,
-        )
+        self._intake = Intake(self._ledger, self._inbox, self._leases, cluster, links, clock, settings.timeouts)
         self._deferred = self._intake.deferred
         self._is_behind = False
         """The links were not read just before the items were counted that are taken in now."""
