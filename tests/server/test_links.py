@@ -189,7 +189,7 @@ def test_the_end_of_a_link_is_told_after_all_that_was_said(
 
     def silent() -> bool:
         server.control.tick()
-        return TASK in server.control._disconnected
+        return TASK in server.control._intake._disconnected
 
     eventually(silent)
     assert server.control.jobs()["job-1"].membership.tasks[TASK].port == 200

@@ -98,6 +98,8 @@ class NodeCluster:
         self._facts: tuple[MachineFacts, float] | None = None
         """The newest, and when they came."""
         self._tasks: dict[TaskId, LiveTask] = {}
+        self._seen: Observation | None = None
+        """What `observe` returned last; None once that is not so any more."""
         self._spent: set[TaskId] = set()
         self._addresses: dict[Address, None] = {}
         self._no_address = ""
@@ -130,8 +132,11 @@ class NodeCluster:
     # the port
 
     def observe(self) -> Observation:
+        if (seen := self._seen) is not None:
+            return seen
         with self._lock:
-            return Observation(nodes=(self._own_node(),), tasks=tuple(self._tasks.values()))
+            self._seen = seen = Observation(nodes=(self._own_node(),), tasks=tuple(self._tasks.values()))
+        return seen
 
     def unsteady_nodes(self) -> Collection[NodeId]:
         return ()
@@ -171,6 +176,7 @@ class NodeCluster:
             self._tasks[order.task_id] = LiveTask(
                 task_id=order.task_id, node_id=node.id, slots=order.slots, slot_share=order.slot_share, pid=None
             )
+            self._seen = None
 
     def drain(self, task_id: TaskId) -> None:
         self._channel.send(Drain(task_id=task_id))
@@ -213,6 +219,7 @@ class NodeCluster:
         self._channel.close()
         with self._lock:
             self._tasks.clear()
+            self._seen = None
 
     # beyond the port
 
@@ -236,6 +243,7 @@ class NodeCluster:
         with self._lock:
             gone = [task_id for task_id in self._tasks if task_id not in self._strange]
             self._tasks.clear()
+            self._seen = None
             self._strange.clear()
             self._addresses.clear()
         for sidecar_id in list(self._sidecars):
@@ -292,7 +300,7 @@ class NodeCluster:
         with self._lock:
             match message:
                 case NodeFound():
-                    self._node = message.node
+                    self._node, self._seen = message.node, None
                     self._addresses.clear()
                 case Observed():
                     self._observe(message.task)
@@ -330,12 +338,14 @@ class NodeCluster:
             self._channel.send(Kill(task_id=task_id))
         self._unconfirmed -= {task_id}
         self._tasks[task_id] = task
+        self._seen = None
 
     def _take_exit(self, ended: TaskExit) -> None:
         """Free a task's slots and call the listener. An exit that is sent again counts only if none was called yet."""
         task_id = ended.task_id
         with self._lock:
             is_known = self._tasks.pop(task_id, None) is not None and task_id not in self._strange
+            self._seen = None
             is_waited_for = task_id in self._reported or task_id in self._exits
             is_nobodys = self._is_remote and not is_known and not is_waited_for
             self._strange.discard(task_id)

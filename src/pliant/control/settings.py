@@ -116,4 +116,9 @@ class JobFolders:
 
     def log(self, task_id: TaskId, node_id: NodeId) -> UntrustedPath:
         """Return LOG_DIR of one task."""
-        return self.logs / f"{task_id}.{node_id}"
+        return self.logs / log_name(task_id, node_id)
+
+
+def log_name(task_id: TaskId, node_id: NodeId) -> str:
+    """Return what LOG_DIR of a task is called among those of its job."""
+    return f"{task_id}.{node_id}"

@@ -4,8 +4,9 @@ Every variable is named once, in the annotation of its field. Fields are text, n
 knows no paths. A value of None, "" or False has no variable; a part that does not concern a task has none of its own.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_origin, get_type_hints
 
@@ -34,12 +35,13 @@ class Variables:
     def to_env(self) -> dict[str, str]:
         """Return the variables."""
         env: dict[str, str] = {}
-        for name, _, variable in _declared(type(self)):
+        for name, _, variable in self._fields():
             value = getattr(self, name)
             if isinstance(value, Variables):
                 env |= value.to_env()
             elif variable is not None and (text := _text(value)):
-                env |= dict.fromkeys(variable.names, text)
+                for called in variable.names:
+                    env[called] = text
         return env
 
     @classmethod
@@ -51,7 +53,7 @@ class Variables:
         """
         defaults = {one.name: one.default for one in fields(cls)}  # type: ignore[arg-type]
         values: dict[str, Any] = {}
-        for name, kind, variable in _declared(cls):
+        for name, kind, variable in cls._fields():
             if variable is None:
                 if defaults[name] is not None or kind.is_said(env):
                     values[name] = kind.from_env(env)
@@ -64,22 +66,30 @@ class Variables:
     @classmethod
     def variables(cls) -> tuple[str, ...]:
         """Return the names of all its variables."""
-        return tuple(name for _, _, variable in _declared(cls) if variable is not None for name in variable.names)
+        return tuple(name for _, _, variable in cls._fields() if variable is not None for name in variable.names)
+
+    @classmethod
+    def _fields(cls) -> tuple[tuple[str, Any, Variable | None], ...]:
+        kind: type = cls
+        return _declared(kind)
 
     @classmethod
     def is_said(cls, env: Mapping[str, str]) -> bool:
         """Tell whether its first variable is there."""
-        return next(variable for _, _, variable in _declared(cls) if variable is not None).names[0] in env
+        return next(variable for _, _, variable in cls._fields() if variable is not None).names[0] in env
 
 
-def _declared(cls: type) -> Iterator[tuple[str, Any, Variable | None]]:
-    """Yield the fields with their types without None, and what they are called; parts have no name of their own."""
+@cache
+def _declared(cls: type) -> tuple[tuple[str, Any, Variable | None], ...]:
+    """Return the fields with their types without None, and what they are called; parts have no name of their own."""
+    found = []
     for name, hint in get_type_hints(cls, include_extras=True).items():
         variable = next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Variable)), None)
         bare = hint if variable is None else get_args(hint)[0]
         if get_origin(bare) in (Union, UnionType):
             bare = next(one for one in get_args(bare) if one is not NoneType)
-        yield name, str if get_origin(bare) is Literal else bare, variable
+        found.append((name, str if get_origin(bare) is Literal else bare, variable))
+    return tuple(found)
 
 
 def _text(value: object) -> str:

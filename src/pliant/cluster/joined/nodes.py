@@ -14,9 +14,10 @@ Knows no sockets: whoever has the connections calls `greet`, `hear` and `look`.
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import is_
 from secrets import token_hex
 from typing import Final
 
@@ -34,6 +35,9 @@ DEFAULT_ORPHAN_S: Final = 60.0
 _GONE: Final = "was on a machine of which nothing was heard for {:.0f} s, and was ended there"
 
 
+_NOTHING: Final = Observation(nodes=(), tasks=())
+
+
 @dataclass(slots=True, kw_only=True)
 class JoinedNode:
     """A machine that has joined."""
@@ -41,6 +45,23 @@ class JoinedNode:
     cluster: NodeCluster
     outbox: Outbox
     hearing: Hearing
+    _seen: Observation | None = field(default=None, init=False)
+    _seen_away: Observation = field(default=_NOTHING, init=False)
+    """What `_seen` looks like while it is away."""
+
+    def observe(self, listened: ListenedTime) -> Observation:
+        """Return what is known of it, the same value as before unless something has changed.
+
+        While it is away, its free slots are not among that.
+        """
+        seen = self.cluster.observe()
+        if not self.hearing.is_away(listened):
+            return seen
+        if seen is not self._seen:
+            held = {slot for task in seen.tasks for slot in task.slots}
+            nodes = tuple(replace(node, slots=tuple(sorted(held)), away=True) for node in seen.nodes)
+            self._seen_away, self._seen = Observation(nodes=nodes, tasks=seen.tasks), seen
+        return self._seen_away
 
 
 class ClusterOfNodes:
@@ -70,6 +91,8 @@ class ClusterOfNodes:
         self._joined: dict[NodeId, JoinedNode] = {}
         self._places: dict[TaskId, NodeCluster] = {}
         """Where tasks of joined machines are, until their exits are acknowledged."""
+        self._observed: tuple[Sequence[Observation], Observation] = (), _NOTHING
+        """What `observe` returned last, and what of each node it was made of."""
         self._listener: Callable[[TaskExit], None] | None = None
         self._note: Callable[[TaskNote], None] = lambda _note: None
         for one in known:
@@ -78,18 +101,15 @@ class ClusterOfNodes:
     # the port
 
     def observe(self) -> Observation:
-        seen = [self._own.observe()]
-        for _, one in self._all():
-            observed = one.cluster.observe()
-            nodes = observed.nodes
-            if one.hearing.is_away(self.listened):
-                held = {slot for task in observed.tasks for slot in task.slots}
-                nodes = tuple(replace(node, slots=tuple(sorted(held)), away=True) for node in nodes)
-            seen.append(Observation(nodes=nodes, tasks=observed.tasks))
-        return Observation(
-            nodes=tuple(chain.from_iterable(one.nodes for one in seen)),
-            tasks=tuple(chain.from_iterable(one.tasks for one in seen)),
-        )
+        parts = [self._own.observe(), *(one.observe(self.listened) for _, one in self._all())]
+        before, observed = self._observed
+        if len(parts) == len(before) and all(map(is_, parts, before)):
+            return observed
+        nodes, tasks = observed.nodes, tuple(chain.from_iterable(part.tasks for part in parts))
+        if (found := tuple(chain.from_iterable(part.nodes for part in parts))) != nodes:
+            nodes = found
+        self._observed = parts, (observed := Observation(nodes=nodes, tasks=tasks))
+        return observed
 
     def silent_nodes(self) -> Collection[NodeId]:
         return frozenset(node_id for node_id, one in self._all() if one.hearing.is_silent(self.listened))

@@ -11,7 +11,7 @@ from typing import TypeVar
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import ControlSettings
 from pliant.core.event import Event, EventKind, Usage, Value
-from pliant.core.job import DeletedJob, JobId, Metric, NodeId, TaskId
+from pliant.core.job import DeletedJob, Generation, JobId, Metric, NodeId, Task, TaskId
 from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.ports import Address, StartOrder, Writes
@@ -88,6 +88,8 @@ class Draft:
         self._metrics: list[Metric] = []
         self._histograms: list[JobHistograms] = []
         self._deleted: list[DeletedJob] = []
+        self._settled_tasks: dict[TaskId, Task] = {}
+        self._settled_generations: dict[tuple[JobId, int], Generation] = {}
 
     def job(self, job_id: JobId) -> LiveJob | None:
         """Return the job as this decision has left it so far; None if it is over or was never there."""
@@ -99,11 +101,13 @@ class Draft:
 
     def put(self, live: L) -> L:
         """Note the new value of a job, with the slots that its tasks hold."""
-        if live.job.num_slots != live.num_slots:
-            live = replace(live, job=replace(live.job, num_slots=live.num_slots))
-        if (live.held_since is None) == (live.num_slots > 0):
+        known = self._after.get(live.id)
+        num_slots = known.job.num_slots if known is not None and known.tasks is live.tasks else live.num_slots
+        if live.job.num_slots != num_slots:
+            live = replace(live, job=replace(live.job, num_slots=num_slots))
+        if (live.held_since is None) == (num_slots > 0):
             ran_s = 0.0 if live.held_since is None else self.now - live.held_since
-            live = replace(live, ran_s=live.ran_s + ran_s, held_since=self.now if live.num_slots else None)
+            live = replace(live, ran_s=live.ran_s + ran_s, held_since=self.now if num_slots else None)
         self._after[live.id] = live
         return live
 
@@ -137,6 +141,19 @@ class Draft:
         """Note something to do once all is written."""
         self.actions.append(action)
 
+    def settle(self, job_id: JobId) -> LiveJob | None:
+        """Return a job as memory shall hold it; what it drops is written all the same.
+
+        So a draft may take in one thing after the other as if each had been written by itself.
+        """
+        if (live := self._after.get(job_id)) is None:
+            return None
+        running = live.running
+        self._settled_tasks.update((task.id, task) for task in live.tasks.values() if task.ended)
+        self._settled_generations.update(((job_id, n), one) for n, one in live.open_generations.items())
+        self._after[job_id] = live = live.keep_tasks({task.id for task in running})
+        return live
+
     def finished(self) -> tuple[JobId, ...]:
         """Return the jobs that are over with this decision: they have ended, and none of their processes is left."""
         return tuple(live.id for live in self._after.values() if _remaining(live) is None)
@@ -154,18 +171,8 @@ class Draft:
         usage = self._usage()
         writes = Writes(
             jobs=tuple(live.job for live in self._after.values() if self._changed(live)),
-            tasks=tuple(
-                task
-                for live in self._after.values()
-                for task in live.tasks.values()
-                if (old := self._before.get(live.id)) is None or old.tasks.get(task.id) != task
-            ),
-            generations=tuple(
-                generation
-                for live in self._after.values()
-                for number, generation in live.open_generations.items()
-                if (old := self._before.get(live.id)) is None or old.open_generations.get(number) != generation
-            ),
+            tasks=self._changed_tasks(),
+            generations=self._changed_generations(),
             events=(*self._events, *map(self._slots_changed, usage)),
             metrics=tuple(self._metrics),
             histograms=tuple(self._histograms),
@@ -177,6 +184,23 @@ class Draft:
     def results(self) -> Mapping[JobId, LiveJob | None]:
         """Return what memory shall hold once all is written; None for a job that is over."""
         return {job_id: _remaining(live) for job_id, live in self._after.items()}
+
+    def _changed_tasks(self) -> tuple[Task, ...]:
+        found = dict(self._settled_tasks)
+        for live in self._after.values():
+            old = self._before.get(live.id)
+            before = {} if old is None else old.tasks
+            for task in live.tasks.values():
+                if (was := before.get(task.id)) is not task and was != task:
+                    found[task.id] = task
+        return tuple(found.values())
+
+    def _changed_generations(self) -> tuple[Generation, ...]:
+        found = self._settled_generations | {
+            (live.id, number): one for live in self._after.values() for number, one in live.open_generations.items()
+        }
+        before = {job_id: live.open_generations for job_id in self._after if (live := self._before.get(job_id))}
+        return tuple(one for (job_id, number), one in found.items() if before.get(job_id, {}).get(number) != one)
 
     def _changed(self, live: LiveJob) -> bool:
         old = self._before.get(live.id)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft, L
 from pliant.control.jobs.live import Failing
-from pliant.control.jobs.transitions import fail, kill
+from pliant.control.jobs.transitions import KILLED_WITH_JOB, fail, kill_all
 from pliant.control.settings import ControlSettings
 from pliant.core.job import Job, Task
 from pliant.core.lifecycle import JobState
@@ -78,8 +78,7 @@ def failing_of(job: Job, now: float) -> Failing | None:
 
 def go_on_failing(draft: Draft, live: L) -> L:
     """Kill the processes of a job that has failed; conclude if there are none."""
-    for task in live.running:
-        live = kill(draft, live, task.id, "was killed by Pliant because its job has failed")
+    live = kill_all(draft, live, [task.id for task in live.running], KILLED_WITH_JOB)
     return live if live.running else conclude(draft, live)
 
 

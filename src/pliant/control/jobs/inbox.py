@@ -92,6 +92,17 @@ class ControlInbox:
                 self._items.popleft()
             return tuple(news)
 
+    def take_exits(self, most: int) -> tuple[TaskExit, ...]:
+        """Return the oldest items as long as they are exits of tasks that left no messages, so many at most."""
+        with self._changed:
+            exits: list[TaskExit] = []
+            while len(exits) < most and self._items and isinstance(item := self._items[0], TaskExit):
+                if item.facts.unsent or item.facts.unread:
+                    break
+                exits.append(item)
+                self._items.popleft()
+            return tuple(exits)
+
     def wake(self) -> None:
         """Wake who sleeps, or who is about to."""
         with self._changed:

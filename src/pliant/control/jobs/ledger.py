@@ -33,6 +33,7 @@ from pliant.core.errors import InternalError
 from pliant.core.job import JobId, Metric, TaskId
 from pliant.core.plan import NodeView
 from pliant.core.ports import Clock, Cluster, Links, Observation, Store, TaskExit
+from pliant.core.workload import Workload
 
 log = logging.getLogger(__name__)
 
@@ -71,13 +72,16 @@ class Ledger:
         self._settings = settings
         self._inbox = inbox
         self._jobs: dict[JobId, LiveJob] = {}
+        self._views: dict[JobId, tuple[LiveJob, Workload]] = {}
+        """What the scheduler sees of those of them that it was shown, as they are."""
         self._listeners: tuple[Callable[[], None], ...] = ()
         self._metric_listeners: tuple[Callable[[Sequence[Metric]], None], ...] = ()
 
     def observe(self) -> Observation:
         """Return hosts and processes as they are now. Decisions and pages ask here, so that all see the same labels."""
         observed = self._cluster.observe()
-        return replace(observed, nodes=self.labelled(observed.nodes))
+        nodes = self.labelled(observed.nodes)
+        return observed if nodes is observed.nodes else replace(observed, nodes=nodes)
 
     def jobs(self) -> Mapping[JobId, LiveJob]:
         """Return the jobs that have not ended or still hold slots."""
@@ -87,6 +91,16 @@ class Ledger:
     def get(self, job_id: JobId) -> LiveJob | None:
         """Return one of them."""
         return self._jobs.get(job_id)
+
+    def view(self, live: LiveJob) -> Workload:
+        """Return what the scheduler sees of a job; of one in memory, made once as long as it is as it is."""
+        kept = self._views.get(live.id)
+        if kept is not None and kept[0] is live:
+            return kept[1]
+        view = self.kinds.of(live.job).view(live)
+        if self._jobs.get(live.id) is live:
+            self._views[live.id] = live, view
+        return view
 
     def may_live(self, job_id: JobId, task_id: TaskId) -> bool:
         """Tell whether a silent task may be well: nobody hears its training, or its machine only just not."""
@@ -158,17 +172,19 @@ class Ledger:
             hear(metrics)
 
     def _remember(self, job_id: JobId, live: LiveJob | None) -> None:
-        if self._seen_by_scheduler(live) != self._seen_by_scheduler(self._jobs.get(job_id)):
-            self.dirty = True
+        before = self._seen_by_scheduler(self._jobs.get(job_id))
         if live is None:
             self._jobs.pop(job_id, None)
+            self._views.pop(job_id, None)
         else:
             self._jobs[job_id] = live
+        if self._seen_by_scheduler(live) != before:
+            self.dirty = True
 
     def _seen_by_scheduler(self, live: LiveJob | None) -> object:
         if live is None:
             return None
-        return live.competes, live.wants_slots, live.unprepared, live.proven, self.kinds.of(live.job).view(live)
+        return live.competes, live.wants_slots, live.unprepared, live.proven, self.view(live)
 
     def _perform(self, action: Action) -> None:
         try:

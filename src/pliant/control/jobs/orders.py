@@ -3,12 +3,13 @@
 import hashlib
 import hmac
 import os
+from collections.abc import Callable
 from dataclasses import replace
 
 from pliant.api.jobs import without_secrets
 from pliant.control.jobs.kind import TaskStart
 from pliant.control.jobs.live import LiveJob
-from pliant.control.settings import ControlSettings, JobFolders
+from pliant.control.settings import ControlSettings, JobFolders, log_name
 from pliant.core.array import variable_of
 from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import Job, JobId, Task, TaskId
@@ -25,6 +26,46 @@ def job_token(secret: bytes, job_id: JobId) -> str:
     return hmac.new(secret, job_id.encode(), hashlib.sha256).hexdigest()
 
 
+def order_form(
+    job: Job, settings: ControlSettings, *, python: str | None = None, user: RunAs | None = None
+) -> Callable[[Task, TaskStart], StartOrder]:
+    """Return what makes the order for each process of a job; what is the same for all of them is worked out once.
+
+    Args:
+        python: the interpreter of the job's environment; None: it has none.
+        user: of the operating system; None: the server's own.
+    """
+    folders = settings.folders(job.id)
+    python = python or job.spec.python
+    argv, cwd, result, model = (
+        (job.spec.script, *job.spec.args),
+        *map(str, (folders.code, folders.result, folders.weights)),
+    )
+    logs, confinement = str(folders.logs), _confinement(job, folders, settings, python, user)
+    environment = _environment_of(job, settings)
+
+    def order(task: Task, start: TaskStart) -> StartOrder:
+        log_dir = f"{logs}/{log_name(task.id, task.node_id)}"
+        return StartOrder(
+            task_id=task.id,
+            node_id=task.node_id,
+            slots=task.slots,
+            argv=argv,
+            env={**environment(task, start, log_dir), **start.env},
+            cwd=cwd,
+            log_dir=log_dir,
+            result_dir=result,
+            model=model,
+            python=python,
+            memory_bytes=job.spec.memory_bytes,
+            slot_share=job.spec.slot_share,
+            sees=start.sees,
+            confinement=confinement,
+        )
+
+    return order
+
+
 def start_order(
     job: Job,
     task: Task,
@@ -34,30 +75,8 @@ def start_order(
     python: str | None = None,
     user: RunAs | None = None,
 ) -> StartOrder:
-    """Return the order for one process of a job.
-
-    Args:
-        python: the interpreter of the job's environment; None: it has none.
-        user: of the operating system; None: the server's own.
-    """
-    folders = settings.folders(job.id)
-    python = python or job.spec.python
-    return StartOrder(
-        task_id=task.id,
-        node_id=task.node_id,
-        slots=task.slots,
-        argv=(job.spec.script, *job.spec.args),
-        env={**_environment(job, task, settings, start), **start.env},
-        cwd=str(folders.code),
-        log_dir=str(folders.log(task.id, task.node_id)),
-        result_dir=str(folders.result),
-        model=str(folders.weights),
-        python=python,
-        memory_bytes=job.spec.memory_bytes,
-        slot_share=job.spec.slot_share,
-        sees=start.sees,
-        confinement=_confinement(job, folders, settings, python, user),
-    )
+    """Return the order for one process of a job; see `order_form`."""
+    return order_form(job, settings, python=python, user=user)(task, start)
 
 
 def sidecar_order(
@@ -117,39 +136,43 @@ def _confinement(
     )
 
 
-def _environment(job: Job, task: Task, settings: ControlSettings, start: TaskStart) -> dict[str, str]:
-    """Return the variables of a task of any kind: the person's own, and before them what Pliant tells it."""
+def _environment_of(job: Job, settings: ControlSettings) -> Callable[[Task, TaskStart, str], dict[str, str]]:
+    """Return what makes the variables of each task, whose logs lie in a folder of its own.
+
+    They are the person's own, and before them what Pliant tells the task.
+    """
     folders, ibm, parts = settings.folders(job.id), settings.ibm_modules, job.spec.data_parts
     array, trial = job.spec.array, job.spec.trial
-    ours = TaskEnvironment(
-        task_id=task.id,
-        job_id=job.id,
-        weights=job.spec.weights,
-        is_elastic="true" if start.is_elastic else "false",
-        tags=write_tags(job.tags),
-        ibm_modules=None if ibm is None else str(ibm),
-        folders=TaskFolders(
-            code=str(folders.code),
-            result=str(folders.result),
-            log=str(folders.log(task.id, task.node_id)),
-            model=str(folders.model),
-            state=str(folders.state),
-        ),
-        data=TaskData(
-            folder=job.spec.data_dir,
-            dataset=job.spec.dataset,
-            train=parts.get("train"),
-            validation=parts.get("validation"),
-            test=parts.get("test"),
-        ),
-        array=None if array is None else TaskArray(id=array.id, index=str(array.index)),
-        trial=None if trial is None else TaskTrial(search=trial.search, number=trial.number),
+    places = TaskFolders(
+        code=str(folders.code), result=str(folders.result), model=str(folders.model), state=str(folders.state)
+    )
+    data = TaskData(
+        folder=job.spec.data_dir,
+        dataset=job.spec.dataset,
+        train=parts.get("train"),
+        validation=parts.get("validation"),
+        test=parts.get("test"),
     )
     values = {} if array is None else {variable_of(name): value for name, value in array.values.items()}
     if trial is not None:
         values |= trial.variables()
-    if job.spec.endpoint is not None:
-        values["MSD_POD_NAME"] = task.id
     theirs = job.spec.env.get("PYTHONPATH")
     path = {} if ibm is None else {"PYTHONPATH": f"{ibm}:{theirs}" if theirs else str(ibm)}
-    return {**job.spec.env, **values, **ours.to_env(), **path}
+
+    def environment(task: Task, start: TaskStart, log_dir: str) -> dict[str, str]:
+        ours = TaskEnvironment(
+            task_id=task.id,
+            job_id=job.id,
+            weights=job.spec.weights,
+            is_elastic="true" if start.is_elastic else "false",
+            tags=write_tags(job.tags),
+            ibm_modules=None if ibm is None else str(ibm),
+            folders=replace(places, log=log_dir),
+            data=data,
+            array=None if array is None else TaskArray(id=array.id, index=str(array.index)),
+            trial=None if trial is None else TaskTrial(search=trial.search, number=trial.number),
+        )
+        pod = {} if job.spec.endpoint is None else {"MSD_POD_NAME": str(task.id)}
+        return {**job.spec.env, **values, **pod, **ours.to_env(), **path}
+
+    return environment

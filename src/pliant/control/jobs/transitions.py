@@ -3,7 +3,7 @@
 All functions note what they do in a draft. None performs anything. They are the same for every kind of workload.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft, DrainTask, KillTask, L, SendMessage
@@ -24,6 +24,7 @@ from pliant.core.link import Dismiss
 
 KILL_AGAIN_S = 5.0
 """A process that is still there so long after a SIGKILL is sent another."""
+KILLED_WITH_JOB = "was killed by Pliant because its job has failed"
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 """What the system says for want of room on a disk."""
 WORDS: Mapping[JobState, str] = {
@@ -73,49 +74,68 @@ def job_event(draft: Draft, live: L, event: JobEvent, reason: str) -> L:
 
 def task_event(draft: Draft, live: L, task_id: TaskId, event: TaskEvent, reason: str = "") -> L:
     """Move a task along its lifecycle."""
-    task = live.tasks[task_id]
+    return put_task(draft, live, advanced(draft, live.tasks[task_id], event, reason))
+
+
+def advanced(draft: Draft, task: Task, event: TaskEvent, reason: str = "") -> Task:
+    """Return a task moved along its lifecycle."""
     state = advance(TASK_LIFECYCLE, task.state, event)
-    task = replace(task, state=state, reason=reason or task.reason)
-    if is_final(TASK_LIFECYCLE, state):
-        task = replace(task, ended_at=draft.now)
-    return put_task(draft, live, task)
+    ended_at = draft.now if is_final(TASK_LIFECYCLE, state) else task.ended_at
+    return replace(task, state=state, reason=reason or task.reason, ended_at=ended_at)
 
 
 def put_task(draft: Draft, live: L, task: Task) -> L:
     """Note the new value of a task."""
-    return draft.put(replace(live, tasks={**live.tasks, task.id: task}))
+    return put_tasks(draft, live, (task,))
+
+
+def put_tasks(draft: Draft, live: L, tasks: Iterable[Task]) -> L:
+    """Note the new values of tasks, all at once: one by one each would cost as much as all of the job's."""
+    return draft.put(replace(live, tasks={**live.tasks, **{task.id: task for task in tasks}}))
 
 
 def kill_later(draft: Draft, live: L, task_id: TaskId, at: float) -> L:
     """Set the instant at which a process is killed if it is still there, or keep the earlier one."""
-    at = min(at, live.kill_at.get(task_id, at))
-    return draft.put(replace(live, kill_at={**live.kill_at, task_id: at}))
+    return kill_all_later(draft, live, (task_id,), at)
+
+
+def kill_all_later(draft: Draft, live: L, task_ids: Iterable[TaskId], at: float) -> L:
+    """Set the instant at which processes are killed if they are still there; each keeps an earlier one."""
+    kill_at = {task_id: min(at, live.kill_at.get(task_id, at)) for task_id in task_ids}
+    return draft.put(replace(live, kill_at={**live.kill_at, **kill_at})) if kill_at else live
 
 
 def kill(draft: Draft, live: L, task_id: TaskId, how: str) -> L:
     """Kill a process, perhaps once more; the reason of the first time, in words that follow its name, is kept."""
-    draft.act(KillTask(task_id=task_id))
-    killed = {**live.killed, task_id: live.killed.get(task_id, how)}
-    kill_at = {**live.kill_at, task_id: draft.now + KILL_AGAIN_S}
-    return draft.put(replace(live, killed=killed, kill_at=kill_at))
+    return kill_all(draft, live, (task_id,), how)
+
+
+def kill_all(draft: Draft, live: L, task_ids: Sequence[TaskId], how: str) -> L:
+    """Kill processes, each perhaps once more; see `kill`."""
+    for task_id in task_ids:
+        draft.act(KillTask(task_id=task_id))
+    killed = {**dict.fromkeys(task_ids, how), **live.killed}
+    kill_at = {**live.kill_at, **dict.fromkeys(task_ids, draft.now + KILL_AGAIN_S)}
+    return draft.put(replace(live, killed=killed, kill_at=kill_at)) if task_ids else live
 
 
 def leave(draft: Draft, kind: Kind[L], live: L, task_ids: tuple[TaskId, ...], cause: str) -> L:
     """Ask tasks to leave, each at its next step boundary; those that have nothing to hand over go at once."""
-    for task_id in task_ids:
-        live = task_event(draft, live, task_id, TaskEvent.LEAVE, cause)
+    leaving = [advanced(draft, live.tasks[task_id], TaskEvent.LEAVE, cause) for task_id in task_ids]
+    live = put_tasks(draft, live, leaving)
     return release_leavers(draft, kind.regroup(draft, live, cause))
 
 
 def release_leavers(draft: Draft, live: L) -> L:
     """Let go of leaving tasks that neither train nor hold a state nor are about to: nobody waits for them."""
+    released = []
     for task in live.running:
         if task.state is not TaskState.LEAVING or live.is_needed(task.id) or task.id in live.kill_at:
             continue
         draft.act(SendMessage(task_id=task.id, message=Dismiss(reason=task.reason or "it is not needed any more")))
         draft.act(DrainTask(task_id=task.id))
-        live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
-    return live
+        released.append(task.id)
+    return kill_all_later(draft, live, released, draft.now + draft.settings.timeouts.leave_s)
 
 
 def kill_late(draft: Draft, live: L, task_id: TaskId) -> L:
@@ -130,15 +150,15 @@ def complete(draft: Draft, live: L, reason: str) -> L:
         if not live.ends_by_itself(task.id):
             draft.act(SendMessage(task_id=task.id, message=Dismiss(reason="the training has completed")))
             draft.act(DrainTask(task_id=task.id))
-        live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
+    running = [task.id for task in live.running]
+    live = kill_all_later(draft, live, running, draft.now + draft.settings.timeouts.leave_s)
     return draft.put(live.close())
 
 
 def fail(draft: Draft, live: L, reason: str) -> L:
     """End a job that cannot go on; all its processes are killed."""
     live = job_event(draft, live, JobEvent.FAIL, _with_way_on(live.job, reason))
-    for task in live.running:
-        live = kill(draft, live, task.id, "was killed by Pliant because its job has failed")
+    live = kill_all(draft, live, [task.id for task in live.running], KILLED_WITH_JOB)
     return draft.put(live.close())
 
 
@@ -160,9 +180,8 @@ def stop(draft: Draft, kind: Kind[L], live: L, reason: str) -> L:
     if not live.running:
         return live
     live = leave(draft, kind, live, tuple(task.id for task in live.staying), reason)
-    for task in live.running:
-        live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.stop_s)
-    return live
+    running = [task.id for task in live.running]
+    return kill_all_later(draft, live, running, draft.now + draft.settings.timeouts.stop_s)
 
 
 def vacate(draft: Draft, live: L, reason: str) -> L:

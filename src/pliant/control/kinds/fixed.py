@@ -16,12 +16,13 @@ from pliant.control.jobs.failure import describe_exit, fail_after_exits
 from pliant.control.jobs.kind import Kind, Remembered, TaskStart, workload_of
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.transitions import (
+    advanced,
     complete,
     fail,
     job_event,
     kill_late,
     leave,
-    put_task,
+    put_tasks,
     task_event,
     vacate,
 )
@@ -104,14 +105,16 @@ class Fixed(Kind[FixedJob]):
 
     def observe(self, draft: Draft, live: FixedJob, pids: Mapping[TaskId, int]) -> None:
         """Take note of which processes exist; the job runs when all of them do."""
-        for task in live.running:
+        began = []
+        for task in live.tasks.values():
             if task.state is TaskState.STARTING and task.id in pids:
-                live = put_task(draft, live, replace(task, pid=pids[task.id]))
-                live = task_event(draft, live, task.id, TaskEvent.READY)
-                live = task_event(draft, live, task.id, TaskEvent.JOIN)
-        whole = all(task.state is TaskState.TRAINING for task in live.running)
-        if live.running and whole and live.job.state is JobState.STARTING:
-            job_event(draft, live, JobEvent.TRAIN, "")
+                ready = advanced(draft, replace(task, pid=pids[task.id]), TaskEvent.READY)
+                began.append(advanced(draft, ready, TaskEvent.JOIN))
+        if began:
+            live = put_tasks(draft, live, began)
+        if live.job.state is JobState.STARTING and (running := live.running):  # others have nothing to wait for
+            whole = all(task.state is TaskState.TRAINING for task in running)
+            live = job_event(draft, live, JobEvent.TRAIN, "") if whole else live
 
     def take_exit(self, draft: Draft, live: FixedJob, task: Task, ended: TaskExit) -> None:
         if live.over or task.state is TaskState.LEAVING:

@@ -10,6 +10,7 @@ from pliant.control.requests.queues import Queues
 from pliant.control.requests.standing import JobStanding
 from pliant.core.event import EventKind
 from pliant.core.plan import NodeView, Policy
+from pliant.core.ports import Observation
 from pliant.policy.schedule.plan import plan
 
 
@@ -35,20 +36,26 @@ class Planner:
         self._standing = standing
         self._out_of_use = out_of_use
         self._nodes: tuple[NodeView, ...] = ()
+        self._observed: Observation | None = None
+        """What the kinds took note of last: they have nothing to note of it again unless there are new processes."""
 
     def plan(self, now: float) -> None:
         """Decide anew if there is reason to."""
         self._preparations.check()
         observed = self._ledger.observe()
-        observe(draft := self._ledger.draft(), self._kinds, observed)
-        if draft.touched:
-            self._ledger.commit(draft)
+        if observed is not self._observed or self._ledger.dirty:
+            observe(draft := self._ledger.draft(), self._kinds, observed)
+            if draft.touched:
+                self._ledger.commit(draft)
+            self._observed = observed
         due = self.wake_at is not None and self.wake_at <= now
         if not (self._ledger.dirty or due or observed.nodes != self._nodes):
             return
         jobs = tuple(self._ledger.jobs().values())
         held = held_back(jobs)
-        seen = seen_by_scheduler(jobs, self._kinds, observed, held, self._queues.views, self._out_of_use)
+        seen = seen_by_scheduler(
+            jobs, self._ledger.kinds, self._ledger.view, observed, held, self._queues.views, self._out_of_use
+        )
         with self._ledger.counts.timed(self._ledger.counts.plans_s):
             decision = plan(seen, self._policy, now)
         self._queues.deserved = decision.deserved

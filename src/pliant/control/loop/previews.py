@@ -163,7 +163,7 @@ class Previews:
         lives = draft.jobs()
         held = held_back(lives)
         views = partial(self._queues.views, instead=instead)
-        seen = seen_by_scheduler(lives, self._ledger.kinds, observed, held, views, self._out_of_use)
+        seen = seen_by_scheduler(lives, self._ledger.kinds, self._ledger.view, observed, held, views, self._out_of_use)
         return _Look(at=draft.now, lives=lives, seen=seen, held=held, deserved=self._queues.deserved)
 
     # What it would decide

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from pliant.control.jobs.draft import Draft, StartTask
 from pliant.control.jobs.kind import Kind, Kinds, TaskStart
 from pliant.control.jobs.live import LiveJob
-from pliant.control.jobs.orders import start_order
-from pliant.control.jobs.transitions import job_event, leave, put_task, release_leavers
+from pliant.control.jobs.orders import order_form
+from pliant.control.jobs.transitions import job_event, leave, put_tasks, release_leavers
 from pliant.core.confinement import RunAs
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, NodeId, Task, TaskId
@@ -45,6 +45,7 @@ class ClosedSlots(Protocol):
 def seen_by_scheduler(
     jobs: Sequence[LiveJob],
     kinds: Kinds,
+    view: Callable[[LiveJob], Workload],
     observed: Observation,
     held: Container[JobId],
     views: Callable[[Sequence[NodeView]], tuple[QueueRules, ...]],
@@ -59,11 +60,11 @@ def seen_by_scheduler(
     heard of them, those on machines that are away do not count, but hold their slots; once they are heard again the
     job has more tasks than it wants, and some leave.
     """
-    known = {task.id for live in jobs for task in live.running}
-    strange = {(task.node_id, slot) for task in observed.tasks if task.task_id not in known for slot in task.slots}
     shown = [live for live in jobs if (live.wants_slots and live.id not in held) or live.running]
     away = frozenset(node.id for node in observed.nodes if node.away)
-    workloads = tuple(_view(kinds.of(live.job), live, away) for live in shown)
+    workloads = tuple(_without_unheard(view(live), kinds.of(live.job), away) for live in shown)
+    known = {task.id for one in workloads for task in one.tasks}  # whoever runs is shown, with all that runs
+    strange = {(task.node_id, slot) for task in observed.tasks if task.task_id not in known for slot in task.slots}
     stay = {(task.node_id, slot) for one in workloads if one.pinned for task in one.tasks for slot in task.slots}
     queues = views(out_of_use.usable(observed.nodes, but=stay))
     return Snapshot(
@@ -74,9 +75,8 @@ def seen_by_scheduler(
     )
 
 
-def _view(kind: Kind[Any], live: LiveJob, away: Container[NodeId]) -> Workload:
-    seen = kind.view(live)
-    if not kind.replaces_unheard:
+def _without_unheard(seen: Workload, kind: Kind[Any], away: Container[NodeId]) -> Workload:
+    if not kind.replaces_unheard or not any(task.node_id in away for task in seen.tasks):
         return seen
     return replace(
         seen, tasks=tuple(replace(task, leaving=task.leaving or task.node_id in away) for task in seen.tasks)
@@ -99,8 +99,14 @@ def _excluded(
 
 
 def _without(nodes: Iterable[NodeView], held: set[tuple[NodeId, int]]) -> tuple[NodeView, ...]:
+    if not held:
+        return tuple(nodes)
+    hosts = {node_id for node_id, _ in held}
     return tuple(
-        replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in held)) for node in nodes
+        replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in held))
+        if node.id in hosts
+        else node
+        for node in nodes
     )
 
 
@@ -140,8 +146,8 @@ def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: 
     leave_now = tuple(t for t in grant.leave if t in live.tasks and live.tasks[t].state is not TaskState.LEAVING)
     leaving = kind.leavers(live, leave_now)
     starts = () if live.unprepared else kind.starts(draft, live, grant.start)
-    for start in starts:
-        live = _start(draft, live, start, user)
+    if starts:
+        live = _start(draft, live, starts, user)
     if starts or leaving:
         live = draft.put(replace(live, resized_at=draft.now))
     if leaving:
@@ -151,28 +157,33 @@ def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: 
         release_leavers(draft, kind.regroup(draft, live, reason))
 
 
-def _start(draft: Draft, live: LiveJob, start: TaskStart, user: RunAs | None) -> LiveJob:
-    task = Task(
-        id=TaskId(f"{live.id}.{draft.next_id(f'task:{live.id}')}"),
-        job_id=live.id,
-        node_id=start.placement.node_id,
-        slots=start.placement.slots,
-        state=TaskState.STARTING,
-        started_at=draft.now,
-    )
+def _start(draft: Draft, live: LiveJob, starts: Sequence[TaskStart], user: RunAs | None) -> LiveJob:
+    """Order processes of a job, all at once: what that costs grows with their number, and not with its square."""
     if live.job.started_at is None:
         live = draft.put(replace(live, job=replace(live.job, started_at=draft.now)))
     if live.job.state in (JobState.PENDING, JobState.PAUSED):
         live = job_event(draft, live, JobEvent.GRANT, "")
-    slots = ", ".join(str(slot) for slot in task.slots)
-    draft.say(
-        EventKind.TASK_STARTED,
-        f"{task.id} starts on slot{'s' * (len(task.slots) != 1)} {slots} of {task.node_id}"
-        + " (given back)" * live.has_given_up(task)
-        + (f" {start.note}" if start.note else ""),
-        job_id=live.id,
-        task_id=task.id,
-    )
-    order = start_order(live.job, task, draft.settings, start, python=live.python, user=user)
-    draft.act(StartTask(order=order))
-    return put_task(draft, live, task)
+    first = draft.next_id(f"task:{live.id}", len(starts))
+    orders = order_form(live.job, draft.settings, python=live.python, user=user)
+    tasks = []
+    for number, start in enumerate(starts, first):
+        task = Task(
+            id=TaskId(f"{live.id}.{number}"),
+            job_id=live.id,
+            node_id=start.placement.node_id,
+            slots=start.placement.slots,
+            state=TaskState.STARTING,
+            started_at=draft.now,
+        )
+        slots = ", ".join(str(slot) for slot in task.slots)
+        draft.say(
+            EventKind.TASK_STARTED,
+            f"{task.id} starts on slot{'s' * (len(task.slots) != 1)} {slots} of {task.node_id}"
+            + " (given back)" * live.has_given_up(task)
+            + (f" {start.note}" if start.note else ""),
+            job_id=live.id,
+            task_id=task.id,
+        )
+        draft.act(StartTask(order=orders(task, start)))
+        tasks.append(task)
+    return put_tasks(draft, live, tasks)

@@ -6,22 +6,20 @@ from the cluster waits in an inbox, so that those who bring it never wait for a 
 and no SQL. One tick, with a server that just stood still for 90 s:
 
     items      Stalled(90 s): all deadlines move by 90 s; then 40 progress reports, written in one transaction;
-               then the exit of job-1.2, a transaction of its own
+               then the exits of job-1.2 and job-1.3, another one (`control.loop.intake`)
     due        nothing, unless the links are still to be read: then what would meet a deadline may be unread
     plan       slot 3 is free again: the scheduler is asked, and its plan is one more transaction
 
-What comes in during the tick waits for the next one, or there might be no end.
+What comes in during the tick waits for the next one, or there might be no end. If it takes long to take the items in,
+the tick ends before the rest of them, so that those who wait for the lock have a turn; the next tick begins there.
 """
 
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import assert_never
 
-from pliant.control.jobs.deferred import DeferredExits
-from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.exits import fence, lose_vanished, receive, take_exit, take_note, take_unsent
-from pliant.control.jobs.inbox import ControlInbox, Disconnected, Item, LeaseEnded, Received, Stalled
+from pliant.control.jobs.exits import lose_vanished
+from pliant.control.jobs.inbox import ControlInbox, Disconnected, LeaseEnded, Received, Stalled
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.leases import Leases
@@ -30,8 +28,9 @@ from pliant.control.jobs.live import LiveJob, job_of
 from pliant.control.jobs.orders import job_token
 from pliant.control.kinds import KINDS
 from pliant.control.kinds.endpoint.kernels import KernelRequests
-from pliant.control.loop.deadlines import next_deadline, pass_time, postpone
+from pliant.control.loop.deadlines import next_deadline, pass_time
 from pliant.control.loop.gate import PreparationCheck
+from pliant.control.loop.intake import Intake
 from pliant.control.loop.measures import Measures
 from pliant.control.loop.planner import Planner
 from pliant.control.loop.previews import Previews
@@ -52,9 +51,9 @@ from pliant.control.requests.trials import TrialRequests
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
-from pliant.core.link import FromTask, Hello, Pulse
+from pliant.core.link import FromTask, Pulse
 from pliant.core.link_proof import LinkAnswer, LinkProof, read_authorization
-from pliant.core.ports import Clock, Cluster, Links, Store, TaskExit, TaskNote
+from pliant.core.ports import Clock, Cluster, Links, Store
 
 log = logging.getLogger(__name__)
 
@@ -63,8 +62,8 @@ UNREAD_SLEEP_S = 0.05
 TURN_S = 0.001
 """The lock is not fair: between ticks that follow each other at once, those who wait for it have a turn."""
 STALLED_S = 10.0
-MAX_NEWS = 50
-"""So many messages that only people read are written in one transaction."""
+TICK_S = 0.05
+"""When a tick has taken things in for so long, others who wait for the lock have a turn before it goes on."""
 
 
 class Control:
@@ -128,9 +127,11 @@ class Control:
         )
         self.slots = SlotQueries(store, clock, span=lambda: self._ledger.capacity.span, queues=self.queues.queues)
         self.started_at = self._ticked_at = clock.now()
-        self._disconnected: set[TaskId] = set()
-        self._deferred = DeferredExits()
         self._leases = Leases(settings.timeouts.lease_s)
+        self._intake = Intake(self._ledger, self._inbox, self._leases, cluster, links, clock, settings.timeouts)
+        self._deferred = self._intake.deferred
+        self._is_behind = False
+        """The links were not read just before the items were counted that are taken in now."""
         self._closed = threading.Event()
 
     # What comes in, from any thread
@@ -252,24 +253,22 @@ class Control:
         counts = self._ledger.counts
         with self._ledger.lock, counts.timed(counts.ticks_s):
             now = self._clock.now()
-            is_behind = self._leases.is_behind(now)  # before items are counted: what is read later is none of them
-            num_items = len(self._inbox)  # of what comes in meanwhile there may be no end
-            while num_items > 0:
-                if news := self._inbox.take_news(min(num_items, MAX_NEWS)):
-                    self._receive(*news)
-                else:
-                    self._take(self._inbox.take())
-                num_items -= max(1, len(news))
-            if not is_behind:  # else what would meet the deadlines may be unread still
+            if not self._intake.num_left:
+                self._is_behind = self._leases.is_behind(now)  # before items are counted: what is read later is none
+                self._intake.count()  # of what comes in meanwhile there may be no end
+            self._ticked_at = now
+            self._intake.take(now + TICK_S)
+            if self._intake.num_left:
+                return
+            if not self._is_behind:  # else what would meet the deadlines may be unread still
                 self._take_due(now)
             if not self._ledger.draining:
                 self._planner.plan(now)
-            self._ticked_at = now
             self._ledger.capacity.note(now, self._out_of_use.usable_now())
 
     def _take_due(self, now: float) -> None:
         for ended in self._deferred.due(now):
-            self._take_exit(ended)
+            self._intake.take_exit(ended)
         for task_id in self._deferred.vanished(now):
             lose_vanished(draft := self._ledger.draft(), self._kinds, job_of(task_id), task_id)
             self._ledger.commit(draft)
@@ -279,91 +278,3 @@ class Control:
             if at is not None and at <= now:
                 pass_time(draft := self._ledger.draft(), self._kinds, live, self._cluster.silent_nodes())
                 self._ledger.commit(draft)
-
-    def _take(self, item: Item) -> None:
-        match item:
-            case Received():
-                self._receive(item)
-            case Disconnected():
-                if (live := self._ledger.get(job_of(item.task_id))) is not None and item.task_id in live.tasks:
-                    self._disconnected.add(item.task_id)
-                if (ended := self._deferred.take(item.task_id)) is not None:
-                    self._take_exit(ended)
-            case LeaseEnded():
-                self._fence(item)
-            case Stalled():
-                self._postpone(item)
-            case TaskExit():
-                self._defer_or_take_exit(item)
-            case TaskNote():
-                take_note(draft := self._ledger.draft(), item)
-                self._commit_for(draft, item)
-            case _:
-                assert_never(item)
-
-    def _receive(self, *items: Received) -> None:
-        draft = self._ledger.draft()
-        for number, item in enumerate(items):
-            if isinstance(item.message, Hello):
-                self._disconnected.discard(item.task_id)
-            try:
-                receive(draft, self._kinds, item)
-            except BaseException:
-                self._inbox.put_back(*items[:number], *items[number + 1 :])
-                raise
-        self._commit_for(draft, *items)
-        for item in items:
-            if item.stored is not None:
-                item.stored()
-
-    def _defer_or_take_exit(self, ended: TaskExit) -> None:
-        """Judge an exit now, or wait a moment: a program that ended by itself may have said why."""
-        by_itself = not ended.error and ended.exit_code is not None and ended.exit_code >= 0
-        if by_itself and self._may_say_why(ended.task_id):
-            self._deferred.defer(ended, self._clock.now() + self.settings.timeouts.messages_s)
-        else:
-            self._take_exit(ended)
-
-    def _may_say_why(self, task_id: TaskId) -> bool:
-        live = self._ledger.get(job_of(task_id))
-        if live is None or live.over or task_id in self._disconnected:
-            return False
-        return self._kinds.of(live.job).speaks
-
-    def _take_exit(self, ended: TaskExit) -> None:
-        self._deferred.take(ended.task_id)
-        draft, job_id = self._ledger.draft(), job_of(ended.task_id)
-        try:
-            take_unsent(draft, self._kinds, job_id, ended)
-        except Exception:
-            log.exception("what %s left for the server cannot be dealt with; its exit is", ended.task_id)
-            draft = self._ledger.draft()
-        take_exit(draft, self._kinds, job_id, ended)
-        self._commit_for(draft, ended)
-        self._cluster.acknowledge(ended.task_id)
-        self._disconnected.discard(ended.task_id)
-        self._leases.drop(ended.task_id)
-        self._links.close(ended.task_id)
-
-    def _fence(self, item: LeaseEnded) -> None:
-        if self._ledger.may_live(job_of(item.task_id), item.task_id):
-            self._leases.wait_again(item.task_id)
-        if self._leases.has_lease(item.task_id):
-            return  # it spoke after all, or may live where nobody hears it
-        how = f"gave no sign of life for {self._leases.lease_s:.1f} s"
-        fence(draft := self._ledger.draft(), self._kinds, job_of(item.task_id), item.task_id, how)
-        self._commit_for(draft, item)
-
-    def _postpone(self, item: Stalled) -> None:
-        log.warning("the server stood still for %.1f s; leases and deadlines are longer by that", item.seconds)
-        postpone(draft := self._ledger.draft(), item.seconds)
-        self._commit_for(draft, item)
-        self._deferred.postpone(item.seconds)
-
-    def _commit_for(self, draft: Draft, *items: Item) -> None:
-        """Commit a decision; if it cannot be written, what led to it waits in the inbox."""
-        try:
-            self._ledger.commit(draft)
-        except BaseException:
-            self._inbox.put_back(*items)
-            raise

@@ -29,6 +29,8 @@ class GivenLabels:
         self._now = now
         self.given: Mapping[NodeId, MachineLabels] = {}
         """By machine; replaced, never changed."""
+        self._laid: tuple[tuple[NodeView, ...], Mapping[NodeId, MachineLabels], tuple[NodeView, ...]] = (), {}, ()
+        """What was laid over which machines last, and what came of it."""
 
     def load(self) -> None:
         """Take up what the registry holds; call before the first decision."""
@@ -45,9 +47,13 @@ class GivenLabels:
         given = self.given
         if not given:
             return nodes
-        return tuple(
-            replace(node, labels=given[node.id].over(node.labels)) if node.id in given else node for node in nodes
-        )
+        of_nodes, of_given, found = self._laid
+        if nodes is not of_nodes or given is not of_given:
+            found = tuple(
+                replace(node, labels=given[node.id].over(node.labels)) if node.id in given else node for node in nodes
+            )
+            self._laid = nodes, given, found
+        return found
 
     def set(self, name: str, labels: Mapping[str, str], who: str) -> None:
         """Give a machine these labels, in place of all that people gave it before; without any, it has its own.

@@ -76,7 +76,8 @@ class OutOfUse:
 
     def excluded(self, nodes: Iterable[NodeView]) -> frozenset[Slot]:
         """Return the slots of these hosts that are excluded."""
-        return frozenset((node.id, slot) for node in nodes for slot in self._excluded_of(node))
+        of_some = (node for node in nodes if node.id in self.exclusions) if self.exclusions else ()
+        return frozenset((node.id, slot) for node in of_some for slot in self._excluded_of(node))
 
     def closed(self, nodes: Sequence[NodeView]) -> frozenset[Slot]:
         """Return the slots of these hosts on which nothing is started."""
@@ -236,8 +237,14 @@ def note_machine_change(ledger: Ledger, message: str, name: str, who: str) -> No
 
 
 def _without(nodes: Iterable[NodeView], gone: Collection[Slot]) -> tuple[NodeView, ...]:
+    if not gone:
+        return tuple(nodes)
+    machines = {node_id for node_id, _ in gone}
     return tuple(
-        replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in gone)) for node in nodes
+        replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in gone))
+        if node.id in machines
+        else node
+        for node in nodes
     )
 
 

@@ -4,6 +4,7 @@ Knows nothing of slots or nodes. Invariant: two workloads of different ids never
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from pliant.core.plan import PolicyName
@@ -12,11 +13,13 @@ from pliant.core.workload import Workload
 NaturalKey = tuple[list[str | int], str]
 AgeKey = tuple[float, NaturalKey]
 
+_NUM_KEYS: Final = 1 << 16
 _DIGITS: Final = re.compile(r"([0-9]+)")
 
 
+@lru_cache(_NUM_KEYS)
 def natural(text: str) -> NaturalKey:
-    """Return a key that sorts `job-2` before `job-10`."""
+    """Return a key that sorts `job-2` before `job-10`; every decision asks for those of all nodes and jobs again."""
     parts: list[str | int] = list(_DIGITS.split(text))
     parts[1::2] = map(int, parts[1::2])
     return parts, text
