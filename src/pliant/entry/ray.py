@@ -21,6 +21,7 @@ from pliant.cluster.ray.messages import (
     RayNode,
     RayNodesSeen,
     RayReached,
+    ScaleRay,
     TokenWanted,
     ToRayProcess,
 )
@@ -56,6 +57,9 @@ def _attend(server: "ServerLine", begin: BeginRay) -> None:
     before: tuple[RayNode, ...] = ()
     wanted_at: dict[str, float] = {}
     while (messages := server.listen(LOOK_S)) is not None:
+        for message in messages:
+            if isinstance(message, ScaleRay):
+                membership.scale(message)
         given = {message.machine: message.token for message in messages if isinstance(message, GiveToken)}
         nodes = membership.look(given)
         for machine in _waiting(nodes):
