@@ -54,7 +54,7 @@ def _attend(server: "ServerLine", begin: BeginRay) -> None:
         raise Unavailable(f"Ray is not installed ({error}); `pip install 'pliant[ray]'` on all machines") from error
     membership = RayMembership(begin, now=time.monotonic)
     server.say(RayReached(address=membership.address))
-    before: tuple[RayNode, ...] = ()
+    before: tuple[RayNode, ...] | None = None
     wanted_at: dict[str, float] = {}
     while (messages := server.listen(LOOK_S)) is not None:
         for message in messages:
