@@ -86,10 +86,14 @@ class RayRoom:
     def close(self) -> None:
         """End the process; agents and their launchers go on."""
         self._stop.set()
-        if (channel := self._channel) is not None:
-            _hang_up(channel)
+        self.hang_up()
         if self._thread.ident is not None:
             self._thread.join()
+
+    def hang_up(self) -> None:
+        """End the process that there is now; another one follows."""
+        if (channel := self._channel) is not None:
+            _hang_up(channel)
 
     def _keep(self) -> None:
         pause_s = _FIRST_PAUSE_S
