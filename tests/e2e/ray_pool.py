@@ -16,7 +16,7 @@ _TRIES = 3
 
 
 class RayPool(HostsPool):
-    """Nobody starts an agent here but Ray."""
+    """Nobody starts an agent here but Ray, whose autoscaler is asked for the other host, if there is one."""
 
     cluster = "auto"
     names = ("b",)
@@ -29,8 +29,8 @@ class RayPool(HostsPool):
         self._start_ray(SERVER, *options)
 
     def start_node(self, name: str) -> None:
-        """Start a node of Ray's on another host."""
-        self._start_ray(name, f"--address={self.hosts[SERVER].address}:{RAY_PORT}")
+        """Start a node of Ray's on another host, as Ray's autoscaler starts one that it was asked for."""
+        self._start_ray(name, f"--address={self.hosts[SERVER].address}:{RAY_PORT}", '--resources={"pliant": 1}')
 
     def kill_ray(self, name: str) -> None:
         """Kill all processes of Ray's on a host: its head, if that is there, raylet and actors."""
@@ -41,6 +41,12 @@ class RayPool(HostsPool):
         """Return the number of the agent's process on a host, as the host counts."""
         found = self.hosts[name].run(["pgrep", "-f", "pliant.entry.agent"], check=False).stdout.split()
         return int(found[0]) if found else 0
+
+    def ask_ray(self, program: str) -> str:
+        """Return what a program prints that has connected to Ray, on the server's host."""
+        begin = "import ray; ray.init(address='auto', namespace='test', log_to_driver=False, logging_level='ERROR')"
+        done = self.hosts[SERVER].run([PYTHON, "-c", f"{begin}\n{program}"], env=clean_env(), timeout_s=_START_S)
+        return done.stdout.strip().splitlines()[-1]
 
     def ray_log(self) -> str:
         return (self.home / "ray.log").read_text(errors="replace")

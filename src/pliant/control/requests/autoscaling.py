@@ -4,7 +4,7 @@ It decides nothing: `policy.autoscale.machines` does. A machine that is let go i
 so that nothing is started there any more; that it had no task then is looked at under the same lock.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -88,10 +88,10 @@ class AutoscaledPool:
             if drain is not None and drain.owner == AUTOSCALER:
                 self.machines.out_of_use.put_back(name, AUTOSCALER)
 
-    def joined(self, owner: str) -> frozenset[str]:
-        """Return the machines that have joined with tokens of this owner."""
+    def joined(self) -> Mapping[str, str]:
+        """Return the machines that have joined, and who made the token of each."""
         room = self.machines.require_joining()
-        return frozenset(one.name for one in room.joining.all() if one.owner == owner)
+        return {one.name: one.owner for one in room.joining.all()}
 
     def remove(self, name: str) -> bool:
         """Forget a machine that it has taken away, if nothing is promised to it; return whether that was so."""

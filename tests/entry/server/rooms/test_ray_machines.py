@@ -142,6 +142,21 @@ def test_a_node_that_the_autoscaler_was_not_asked_for_is_neither_counted_nor_let
     assert played.state("b") == "in use"
 
 
+def test_a_node_that_calls_itself_as_somebody_elses_machine_does_nothing_to_that(played: RayPlayed) -> None:
+    played.join("a", "ada")
+    played.here.add("a")
+    played.look(node("a", draining="Ray drains it"), node("local", draining="Ray drains it"), node("../b"))
+    assert played.wish(node("a"), later_s=1000.0) == (0, ())
+    assert played.state("a") == "in use"
+
+
+def test_what_is_said_of_a_drain_is_one_line(played: RayPlayed) -> None:
+    played.look(node(draining="it\n\x1b[2J" + 2000 * "x"))
+    (message,) = played.said(EventKind.MACHINE_CHANGED)
+    assert message.isprintable()
+    assert len(message) < 1200
+
+
 def test_a_node_that_never_joins_is_let_go_as_well(played: RayPlayed) -> None:
     assert played.wish(node(), node("c")) == (2, ())
     assert played.wish(node(), node("c"), later_s=300.0) == (0, ("id-b", "id-c"))

@@ -27,7 +27,7 @@ from pliant.cluster.ray.messages import (
     ToRayProcess,
 )
 from pliant.core.errors import PliantError
-from pliant.entry.server.rooms.ray_machines import RayMachines
+from pliant.entry.server.rooms.ray_machines import RayMachines, plain_line
 
 RAY_LOG: Final = "ray.log"
 TOKEN_S: Final = 60.0
@@ -38,7 +38,6 @@ _SILENT_S: Final = 90.0
 """A process that has not reached Ray after so long is ended: Ray waits for a head that is gone."""
 _LOOK_S: Final = 1.0
 """How often it is thought over what Ray's autoscaler is to be asked for."""
-_MAX_SAID: Final = 1000
 _END_S: Final = 5.0
 PROGRAM: Final = (sys.executable, "-P", "-m", "pliant.entry.ray")
 
@@ -195,7 +194,7 @@ class RayRoom:
     def _lose(self, reason: str) -> None:
         """Write down why no agents are started, once until Ray is reached again or it is something else."""
         if reason != self._why_lost:
-            _log.warning("no agents are started on new nodes of Ray's: %s", _plain(reason))
+            _log.warning("no agents are started on new nodes of Ray's: %s", plain_line(reason))
         self._why_lost = reason
 
     def _note(self, nodes: tuple[RayNode, ...]) -> None:
@@ -206,19 +205,16 @@ class RayRoom:
             if node == before.get(node.ray_id):
                 continue
             if node.state == "running":
-                _log.info("Ray: an agent runs on %s", _plain(node.machine))
+                _log.info("Ray: an agent runs on %s", plain_line(node.machine))
             elif node.said:
-                _log.warning("Ray: no agent runs on %s: %s", _plain(node.machine or node.ray_id[:8]), _plain(node.said))
+                _log.warning(
+                    "Ray: no agent runs on %s: %s", plain_line(node.machine or node.ray_id[:8]), plain_line(node.said)
+                )
 
 
 def _say(channel: socket.socket, message: ToRayProcess) -> None:
     with suppress(BrokenPipeError, ConnectionResetError):  # the end of the stream is found when it is read
         channel.sendall(encode(message))
-
-
-def _plain(said: str) -> str:
-    """Return what somebody said as a line of a log can have it."""
-    return "".join(one if one.isprintable() else " " for one in said[:_MAX_SAID])
 
 
 def _hang_up(channel: socket.socket) -> None:
