@@ -22,13 +22,13 @@ until = partial(process_stage.until, timeout_s=60.0)
 SPEAKS = """
 import json, os, pathlib, socket, sys
 server = socket.socket(fileno=int(sys.argv[-1]))
-lines = server.makefile("rw")
+lines, says = server.makefile("r"), server.makefile("w")
 folder = pathlib.Path(sys.argv[1])
 with (folder / "said").open("a") as file:
     file.write(lines.readline())
     for line in (folder / "says").read_text().splitlines():
-        lines.write(line + "\\n")
-        lines.flush()
+        says.write(line + "\\n")
+        says.flush()
     for line in lines:
         file.write(line)
         file.flush()
