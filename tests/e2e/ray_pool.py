@@ -1,17 +1,23 @@
 """A pool on the nodes of a Ray cluster: the head is on the server's host, and a raylet on the other one."""
 
+import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from tests.e2e.hosts_pool import SERVER, HostsPool
-from tests.e2e.pool import PYTHON, clean_env
+from tests.e2e.pool import PYTHON
+from tests.hosts import Network
 
 RAY = (PYTHON, "-m", "ray.scripts.scripts")
 RAY_PORT = 6379
 _START = ("--disable-usage-stats", "--num-cpus=0", "--num-gpus=0", "--object-store-memory=78643200")
 _START_S = 120.0
+_NOT_NEEDED = "raise ImportError"
+"""In place of a module that each process of Ray's would import if it is there, as here for notebooks: that computes a
+grammar for four seconds, and a raylet waits for its agents for fifteen."""
 _TRIES = 3
 
 
@@ -22,6 +28,13 @@ class RayPool(HostsPool):
     names = ("b",)
     tmpfs: Mapping[str, str] = MappingProxyType({"/tmp/ray": "128m", "/var/lib": "16m"})
     """Ray's sessions; what agents keep."""
+
+    def __init__(self, home: Path, network: Network, **given: Any) -> None:
+        super().__init__(home, network, **given)
+        quick = home.parent / "quick"
+        quick.mkdir()
+        (quick / "rfc3987_syntax.py").write_text(_NOT_NEEDED)
+        self.env["PYTHONPATH"] = f"{quick}{os.pathsep}{self.env['PYTHONPATH']}"
 
     def start_head(self) -> None:
         """Start Ray's head on the server's host."""
@@ -45,7 +58,7 @@ class RayPool(HostsPool):
     def ask_ray(self, program: str) -> str:
         """Return what a program prints that has connected to Ray, on the server's host."""
         begin = "import ray; ray.init(address='auto', namespace='test', log_to_driver=False, logging_level='ERROR')"
-        done = self.hosts[SERVER].run([PYTHON, "-c", f"{begin}\n{program}"], env=clean_env(), timeout_s=_START_S)
+        done = self.hosts[SERVER].run([PYTHON, "-c", f"{begin}\n{program}"], env=self.env, timeout_s=_START_S)
         return done.stdout.strip().splitlines()[-1]
 
     def ray_log(self) -> str:
@@ -56,7 +69,7 @@ class RayPool(HostsPool):
         host = self.hosts[name]
         argv: list[str | Path] = [*RAY, "start", f"--node-ip-address={host.address}", *_START, *options]
         for _ in range(_TRIES):
-            done = host.run(argv, env=clean_env(), timeout_s=_START_S, check=False)
+            done = host.run(argv, env=self.env, timeout_s=_START_S, check=False)
             if done.returncode == 0:
                 return
             assert "timed out during startup" in f"{done.stdout}{done.stderr}", done
