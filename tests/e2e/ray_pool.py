@@ -1,5 +1,6 @@
 """A pool on the nodes of a Ray cluster: the head is on the server's host, and a raylet on the other one."""
 
+import json
 import os
 import signal
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ class RayPool(HostsPool):
     """Nobody starts an agent here but Ray, whose autoscaler is asked for the other host, if there is one."""
 
     cluster = "auto"
-    names = ("b",)
+    names: tuple[str, ...] = ("b",)
     tmpfs: Mapping[str, str] = MappingProxyType({"/tmp/ray": "128m", "/var/lib": "16m"})
     """Ray's sessions; what agents keep."""
 
@@ -36,10 +37,10 @@ class RayPool(HostsPool):
         (quick / "rfc3987_syntax.py").write_text(_NOT_NEEDED)
         self.env["PYTHONPATH"] = f"{quick}{os.pathsep}{self.env['PYTHONPATH']}"
 
-    def start_head(self) -> None:
+    def start_head(self, *options: str) -> None:
         """Start Ray's head on the server's host."""
-        options = ["--head", f"--port={RAY_PORT}", "--include-dashboard=false", "--include-log-monitor=false"]
-        self._start_ray(SERVER, *options)
+        head = ["--head", f"--port={RAY_PORT}", "--include-dashboard=false", "--include-log-monitor=false"]
+        self._start_ray(SERVER, *head, *options)
 
     def start_node(self, name: str) -> None:
         """Start a node of Ray's on another host, as Ray's autoscaler starts one that it was asked for."""
@@ -75,3 +76,56 @@ class RayPool(HostsPool):
             assert "timed out during startup" in f"{done.stdout}{done.stderr}", done
             self.kill_ray(name)
         raise AssertionError(f"Ray does not start on {name}: {done.stderr}")
+
+
+class AutoscaledRayPool(RayPool):
+    """Ray's autoscaler starts its nodes on the server's host: all have one address, and one host name."""
+
+    names = ()
+
+    def __init__(self, home: Path, network: Network, **given: Any) -> None:
+        super().__init__(home, network, **given)
+        self.env |= {"RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"}
+
+    def start_head(self, *options: str) -> None:
+        """Start Ray's head, with an autoscaler."""
+        self.hosts[SERVER].run(["ip", "route", "add", "default", "dev", "eth0"])  # Ray finds its address by it
+        path = self.home.parent / "autoscaler.json"
+        path.write_text(json.dumps(_autoscaler(f"{self.hosts[SERVER].address}:{RAY_PORT}")))
+        super().start_head(f"--autoscaling-config={path}", *options)
+
+    def num_nodes(self) -> int:
+        """Return how many nodes Ray has, the head among them."""
+        return int(self.ask_ray("print(sum(one['Alive'] for one in ray.nodes()))"))
+
+
+def _autoscaler(address: str) -> dict[str, Any]:
+    """Return a configuration of Ray's autoscaler, whole: its package lacks the file with the defaults."""
+    node = {"CPU": 0, "pliant": 1, "object_store_memory": 78_643_200}
+    provider = {
+        "type": "fake_multinode",
+        "gcs_address": address,
+        "use_node_id_as_ip": True,
+        "disable_node_updaters": True,
+        "disable_launch_config_check": True,
+    }
+    empty = ("docker", "auth", "head_node", "worker_nodes", "file_mounts")
+    commands = ("initialization", "setup", "head_setup", "worker_setup", "head_start_ray", "worker_start_ray")
+    return {
+        "cluster_name": "test",
+        "max_workers": 2,
+        "provider": provider,
+        "head_node_type": "ray.head.default",
+        "available_node_types": {
+            "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
+            "machine": {"resources": node, "node_config": {}, "min_workers": 0, "max_workers": 2},
+        },
+        "idle_timeout_minutes": 0.05,
+        "upscaling_speed": 9999.0,
+        "cluster_synced_files": [],
+        "file_mounts_sync_continuously": False,
+        "rsync_exclude": [],
+        "rsync_filter": [],
+        **{one: {} for one in empty},
+        **{f"{one}_commands": [] for one in commands},
+    }

@@ -38,7 +38,6 @@ from pliant.control.loop.previews import Previews
 from pliant.control.loop.restore import load, reconcile
 from pliant.control.requests import changes
 from pliant.control.requests.acceptance import Acceptance
-from pliant.control.requests.autoscaling import AutoscaledPool
 from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.ending import EndRequests
 from pliant.control.requests.inquiries import inquiries_of
@@ -72,7 +71,7 @@ class Control:
     """Decides for all jobs and carries the decisions out.
 
     What others ask for goes through `requests` (jobs), `trials`, `deletions`, `sidecars`, `kernels`, `queues`,
-    `queries`, `inquiries`, `slots`, `standing`, `autoscaled`, `previews`, `measures` and `ending` (of the server).
+    `queries`, `inquiries`, `slots`, `standing`, `previews`, `measures` and `ending` (of the server).
     """
 
     def __init__(
@@ -121,7 +120,6 @@ class Control:
         self.kernels = KernelRequests(self._ledger, settings)
         self.ending = EndRequests(self._ledger, cluster)
         self.standing = JobStanding(store=store, find=self._ledger.get, policy=settings.policy)
-        self.autoscaled = AutoscaledPool(self._ledger, self.inquiries.machines, self.standing)
         preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
         self._planner = Planner(self._ledger, settings.policy, preparations, self.queues, self.standing, out_of_use)
         self.previews = Previews(self._ledger, self.requests, self.queues, acceptance, settings.policy, out_of_use)

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from pliant.control.jobs.ledger import Ledger
 from pliant.control.requests.machines import Machines
 from pliant.control.requests.standing import JobStanding
 from pliant.core.errors import Conflict, NotFound
@@ -29,7 +28,6 @@ AUTOSCALER: Final = "Ray's autoscaler"
 class AutoscaledPool:
     """Use cases of whoever speaks to the autoscaler; safe to call from any thread."""
 
-    ledger: Ledger
     machines: Machines
     standing: JobStanding
 
@@ -38,8 +36,8 @@ class AutoscaledPool:
 
         Of its own that are away the slots count that they told last: they come back, or it knows that they have gone.
         """
-        with self.ledger.lock:
-            observed, drains = self.ledger.observe(), self.machines.out_of_use.drains
+        with self.machines.ledger.lock:
+            observed, drains = self.machines.ledger.observe(), self.machines.out_of_use.drains
         here = {node.id: node for node in observed.nodes}
         busy = self._busy(observed)
         found = []
@@ -74,8 +72,8 @@ class AutoscaledPool:
         """
         if name in self.machines.out_of_use.drains:
             return True
-        with self.ledger.lock:
-            if if_idle and name in self._busy(self.ledger.observe()):
+        with self.machines.ledger.lock:
+            if if_idle and name in self._busy(self.machines.ledger.observe()):
                 return False
             with suppress(NotFound):  # it has not joined
                 self.machines.out_of_use.drain(name, AUTOSCALER, because)
@@ -83,7 +81,7 @@ class AutoscaledPool:
 
     def put_back(self, name: str) -> None:
         """Let tasks be started again on a machine that was drained here."""
-        with self.ledger.lock:
+        with self.machines.ledger.lock:
             drain = self.machines.out_of_use.drains.get(NodeId(name))
             if drain is not None and drain.owner == AUTOSCALER:
                 self.machines.out_of_use.put_back(name, AUTOSCALER)
@@ -103,7 +101,7 @@ class AutoscaledPool:
 
     def _busy(self, observed: Observation) -> frozenset[str]:
         """Return the machines with a task, or with anything else that holds slots."""
-        ordered = {task.node_id for live in self.ledger.jobs().values() for task in live.running}
+        ordered = {task.node_id for live in self.machines.ledger.jobs().values() for task in live.running}
         return frozenset(ordered | {task.node_id for task in observed.tasks})
 
     def _num_slots(self, node: NodeView | None, name: str) -> int | None:

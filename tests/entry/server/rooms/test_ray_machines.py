@@ -7,6 +7,7 @@ import pytest
 from tests.control.requests.test_machines import TwoMachines
 
 from pliant.cluster.ray.messages import RayNode, ScaleRay
+from pliant.control.requests.autoscaling import AutoscaledPool
 from pliant.control.requests.joining import Joining, JoiningRoom
 from pliant.core.event import EventKind
 from pliant.core.job import JobId
@@ -37,7 +38,7 @@ class RayPlayed(TwoMachines):
             is_here=self.here.__contains__,
             forget=self.forgotten.append,
         )
-        self.machines = RayMachines(self.control.autoscaled, limits)
+        self.machines = RayMachines(AutoscaledPool(self.control.inquiries.machines, self.control.standing), limits)
         self.at = 0.0
 
     def join(self, name: str, owner: str = RAY) -> None:

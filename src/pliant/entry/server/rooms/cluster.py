@@ -9,6 +9,7 @@ from pliant.cluster.agent.settings import PRELOAD, AgentSettings
 from pliant.cluster.channel import AgentThread
 from pliant.cluster.node import NodeCluster
 from pliant.control.loop.tick import Control
+from pliant.control.requests.autoscaling import AutoscaledPool
 from pliant.control.requests.joining import JoiningRoom
 from pliant.core.job import NodeId
 from pliant.core.ports import Cluster
@@ -42,7 +43,7 @@ class ClusterRoom:
         """Let agents of other machines connect; `control` is told when one has come or gone."""
         if self.machines is not None:
             self.machines.nodes.changed = control.wake
-            self.machines.start(control.autoscaled)
+            self.machines.start(AutoscaledPool(control.inquiries.machines, control.standing))
 
 
 def open_cluster(

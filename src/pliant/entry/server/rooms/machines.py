@@ -124,9 +124,13 @@ def open_machines(
         is_here=lambda name: nodes.is_here(NodeId(name)),
         forget=forget,
     )
-    ray = _ray(settings.cluster, room, home) if settings.cluster.ray else None
     return MachinesRoom(
-        nodes=nodes, hub=hub, joining=room, announcement=announcement, ray=ray, limits=settings.cluster.limits
+        nodes=nodes,
+        hub=hub,
+        joining=room,
+        announcement=announcement,
+        ray=_ray(settings.cluster, room, home) if settings.cluster.ray else None,
+        limits=settings.cluster.limits,
     )
 
 
