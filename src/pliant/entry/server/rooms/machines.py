@@ -113,17 +113,7 @@ def open_machines(
         HubSettings(versions=versions(), rules=rules, may_renew=is_sure),
     )
 
-    def forget(name: str) -> None:
-        hub.hang_up(NodeId(name))
-        nodes.forget(NodeId(name))
-
-    room = JoiningRoom(
-        joining=joining,
-        pin=lambda: authority.pin,
-        address=lambda: address,
-        is_here=lambda name: nodes.is_here(NodeId(name)),
-        forget=forget,
-    )
+    room = _joining_room(joining, authority, address, nodes, hub)
     return MachinesRoom(
         nodes=nodes,
         hub=hub,
@@ -131,6 +121,24 @@ def open_machines(
         announcement=announcement,
         ray=_ray(settings.cluster, room, home) if settings.cluster.ray else None,
         limits=settings.cluster.limits,
+    )
+
+
+def _joining_room(
+    joining: Joining, authority: Authority, address: str, nodes: ClusterOfNodes, hub: NodeHub
+) -> JoiningRoom:
+    """Return what requests need to know of machines that join."""
+
+    def forget(name: str) -> None:
+        hub.hang_up(NodeId(name))
+        nodes.forget(NodeId(name))
+
+    return JoiningRoom(
+        joining=joining,
+        pin=lambda: authority.pin,
+        address=lambda: address,
+        is_here=lambda name: nodes.is_here(NodeId(name)),
+        forget=forget,
     )
 
 
