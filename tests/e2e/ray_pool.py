@@ -23,7 +23,7 @@ _TRIES = 3
 
 
 class RayPool(HostsPool):
-    """Nobody starts an agent here but Ray, whose autoscaler is asked for the other host, if there is one."""
+    """Nobody starts an agent here but Ray."""
 
     cluster = "auto"
     names: tuple[str, ...] = ("b",)
@@ -43,8 +43,8 @@ class RayPool(HostsPool):
         self._start_ray(SERVER, *head, *options)
 
     def start_node(self, name: str) -> None:
-        """Start a node of Ray's on another host, as Ray's autoscaler starts one that it was asked for."""
-        self._start_ray(name, f"--address={self.hosts[SERVER].address}:{RAY_PORT}", '--resources={"pliant": 1}')
+        """Start a node of Ray's on another host."""
+        self._start_ray(name, f"--address={self.hosts[SERVER].address}:{RAY_PORT}")
 
     def kill_ray(self, name: str) -> None:
         """Kill all processes of Ray's on a host: its head, if that is there, raylet and actors."""

@@ -37,6 +37,7 @@ def test_a_job_that_could_grow_brings_a_node_which_goes_when_it_is_idle(
         pool.until(lambda: len(client.machines.list()) == 2, "another machine has joined", 90.0)
         job.until_calm(4)
         assert pool.num_nodes() == 2
+        assert pool.ask_ray("print(int(ray.available_resources().get('pliant', 0)))") == "0", "it is held"
         job.end()
         pool.until(lambda: pool.num_nodes() == 1, "its node has gone", 90.0)
         (there,) = [one for one in client.machines.list() if one.name != "local"]
