@@ -47,6 +47,8 @@ class HostsPool(Pool):
         self.agents: dict[str, HostProcess] = {}
         self.server_host = SERVER
         self.server: HostProcess | None = None
+        self.env = clean_env()
+        """Of all that is started here."""
 
     # The server
 
@@ -80,7 +82,7 @@ class HostsPool(Pool):
             str(AGENT_PORT),
         ]
         argv += ["--orphan-s", str(ORPHAN_S), "--allow", f"{self.home.parent.parent}:rw", *self.options, *options]
-        env = clean_env() | ({} if self.database is None else {"PLIANT_DATABASE": self.database})
+        env = self.env | ({} if self.database is None else {"PLIANT_DATABASE": self.database})
         return host.popen(argv, env=env, output=self.home.parent / "up.log")
 
     def listens(self) -> bool:
@@ -129,7 +131,7 @@ class HostsPool(Pool):
             token = self.home.parent / f"token-{name}"
             token.write_text(json.loads(self.cli("machines", "token", name, "--json"))["token"])
             argv += ["--join", self.hosts[self.server_host].address, "--token-file", token, "--name", name]
-        self.agents[name] = self.hosts[name].popen(argv, env=clean_env(), output=self.home.parent / f"agent-{name}.log")
+        self.agents[name] = self.hosts[name].popen(argv, env=self.env, output=self.home.parent / f"agent-{name}.log")
 
     def join_all(self) -> None:
         for name in AGENTS:

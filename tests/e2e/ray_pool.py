@@ -1,17 +1,24 @@
 """A pool on the nodes of a Ray cluster: the head is on the server's host, and a raylet on the other one."""
 
+import json
+import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from tests.e2e.hosts_pool import SERVER, HostsPool
-from tests.e2e.pool import PYTHON, clean_env
+from tests.e2e.pool import PYTHON
+from tests.hosts import Network
 
 RAY = (PYTHON, "-m", "ray.scripts.scripts")
 RAY_PORT = 6379
 _START = ("--disable-usage-stats", "--num-cpus=0", "--num-gpus=0", "--object-store-memory=78643200")
 _START_S = 120.0
+_NOT_NEEDED = "raise ImportError"
+"""In place of a module that each process of Ray's would import if it is there, as here for notebooks: that computes a
+grammar for four seconds, and a raylet waits for its agents for fifteen."""
 _TRIES = 3
 
 
@@ -19,14 +26,21 @@ class RayPool(HostsPool):
     """Nobody starts an agent here but Ray."""
 
     cluster = "auto"
-    names = ("b",)
+    names: tuple[str, ...] = ("b",)
     tmpfs: Mapping[str, str] = MappingProxyType({"/tmp/ray": "128m", "/var/lib": "16m"})
     """Ray's sessions; what agents keep."""
 
-    def start_head(self) -> None:
+    def __init__(self, home: Path, network: Network, **given: Any) -> None:
+        super().__init__(home, network, **given)
+        quick = home.parent / "quick"
+        quick.mkdir()
+        (quick / "rfc3987_syntax.py").write_text(_NOT_NEEDED)
+        self.env["PYTHONPATH"] = f"{quick}{os.pathsep}{self.env['PYTHONPATH']}"
+
+    def start_head(self, *options: str) -> None:
         """Start Ray's head on the server's host."""
-        options = ["--head", f"--port={RAY_PORT}", "--include-dashboard=false", "--include-log-monitor=false"]
-        self._start_ray(SERVER, *options)
+        head = ["--head", f"--port={RAY_PORT}", "--include-dashboard=false", "--include-log-monitor=false"]
+        self._start_ray(SERVER, *head, *options)
 
     def start_node(self, name: str) -> None:
         """Start a node of Ray's on another host."""
@@ -42,6 +56,12 @@ class RayPool(HostsPool):
         found = self.hosts[name].run(["pgrep", "-f", "pliant.entry.agent"], check=False).stdout.split()
         return int(found[0]) if found else 0
 
+    def ask_ray(self, program: str) -> str:
+        """Return what a program prints that has connected to Ray, on the server's host."""
+        begin = "import ray; ray.init(address='auto', namespace='test', log_to_driver=False, logging_level='ERROR')"
+        done = self.hosts[SERVER].run([PYTHON, "-c", f"{begin}\n{program}"], env=self.env, timeout_s=_START_S)
+        return done.stdout.strip().splitlines()[-1]
+
     def ray_log(self) -> str:
         return (self.home / "ray.log").read_text(errors="replace")
 
@@ -50,9 +70,62 @@ class RayPool(HostsPool):
         host = self.hosts[name]
         argv: list[str | Path] = [*RAY, "start", f"--node-ip-address={host.address}", *_START, *options]
         for _ in range(_TRIES):
-            done = host.run(argv, env=clean_env(), timeout_s=_START_S, check=False)
+            done = host.run(argv, env=self.env, timeout_s=_START_S, check=False)
             if done.returncode == 0:
                 return
             assert "timed out during startup" in f"{done.stdout}{done.stderr}", done
             self.kill_ray(name)
         raise AssertionError(f"Ray does not start on {name}: {done.stderr}")
+
+
+class AutoscaledRayPool(RayPool):
+    """Ray's autoscaler starts its nodes on the server's host: all have one address, and one host name."""
+
+    names = ()
+
+    def __init__(self, home: Path, network: Network, **given: Any) -> None:
+        super().__init__(home, network, **given)
+        self.env |= {"RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"}
+
+    def start_head(self, *options: str) -> None:
+        """Start Ray's head, with an autoscaler."""
+        self.hosts[SERVER].run(["ip", "route", "add", "default", "dev", "eth0"])  # Ray finds its address by it
+        path = self.home.parent / "autoscaler.json"
+        path.write_text(json.dumps(_autoscaler(f"{self.hosts[SERVER].address}:{RAY_PORT}")))
+        super().start_head(f"--autoscaling-config={path}", *options)
+
+    def num_nodes(self) -> int:
+        """Return how many nodes Ray has, the head among them."""
+        return int(self.ask_ray("print(sum(one['Alive'] for one in ray.nodes()))"))
+
+
+def _autoscaler(address: str) -> dict[str, Any]:
+    """Return a configuration of Ray's autoscaler, whole: its package lacks the file with the defaults."""
+    node = {"CPU": 0, "pliant": 1, "object_store_memory": 78_643_200}
+    provider = {
+        "type": "fake_multinode",
+        "gcs_address": address,
+        "use_node_id_as_ip": True,
+        "disable_node_updaters": True,
+        "disable_launch_config_check": True,
+    }
+    empty = ("docker", "auth", "head_node", "worker_nodes", "file_mounts")
+    commands = ("initialization", "setup", "head_setup", "worker_setup", "head_start_ray", "worker_start_ray")
+    return {
+        "cluster_name": "test",
+        "max_workers": 2,
+        "provider": provider,
+        "head_node_type": "ray.head.default",
+        "available_node_types": {
+            "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
+            "machine": {"resources": node, "node_config": {}, "min_workers": 0, "max_workers": 2},
+        },
+        "idle_timeout_minutes": 0.05,
+        "upscaling_speed": 9999.0,
+        "cluster_synced_files": [],
+        "file_mounts_sync_continuously": False,
+        "rsync_exclude": [],
+        "rsync_filter": [],
+        **{one: {} for one in empty},
+        **{f"{one}_commands": [] for one in commands},
+    }

@@ -12,6 +12,15 @@ from tests.hosts import Network, require_hosts
 
 from pliant.client import Client
 
+DRAIN = """
+import time
+from ray._raylet import GcsClient
+gcs = GcsClient(ray.get_runtime_context().gcs_address)
+own = ray.get_runtime_context().get_node_id()
+(node,) = (one["NodeID"] for one in ray.nodes() if one["Alive"] and one["NodeID"] != own)
+print(gcs.drain_node(node, 2, "the price has risen", int(1000 * (time.time() + 3600))))
+"""
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
@@ -62,6 +71,11 @@ def test_a_training_grows_onto_a_node_of_ray_and_outlives_all_that_is_rays(
     pool.until(lambda: pool.agent_pid("b") not in (0, agent), "it has started another one")
     pool.until_state("b", "in use", 90.0)
     assert {task.id for task in job.until_calm(4)} == tasks
+
+    assert pool.ask_ray(DRAIN).startswith("(True")
+    pool.until_state("b", "drained", 60.0)
+    job.until_calm(2)
+    assert any("Ray drains it, and ends it at" in event.message for event in client.events(limit=10_000).events)
     assert not job.events("task.lost")
     job.end()
 

@@ -21,6 +21,7 @@ from pliant.cluster.ray.messages import (
     RayNode,
     RayNodesSeen,
     RayReached,
+    ScaleRay,
     TokenWanted,
     ToRayProcess,
 )
@@ -53,9 +54,12 @@ def _attend(server: "ServerLine", begin: BeginRay) -> None:
         raise Unavailable(f"Ray is not installed ({error}); `pip install 'pliant[ray]'` on all machines") from error
     membership = RayMembership(begin, now=time.monotonic)
     server.say(RayReached(address=membership.address))
-    before: tuple[RayNode, ...] = ()
+    before: tuple[RayNode, ...] | None = None
     wanted_at: dict[str, float] = {}
     while (messages := server.listen(LOOK_S)) is not None:
+        for message in messages:
+            if isinstance(message, ScaleRay):
+                membership.scale(message)
         given = {message.machine: message.token for message in messages if isinstance(message, GiveToken)}
         nodes = membership.look(given)
         for machine in _waiting(nodes):

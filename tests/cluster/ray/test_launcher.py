@@ -145,6 +145,20 @@ def test_an_agent_of_a_pool_that_is_no_more_is_ended_until_somebody_asks_again(f
         until(lambda: state(launcher) == "running" and len(agents(folder)) == 2, "somebody asks again")
 
 
+def test_the_agent_of_a_machine_that_is_let_go_ends_and_joins_anew_if_the_machine_stays(folder: Path) -> None:
+    with launched(folder) as launcher:
+        first = first_agent(folder)
+        until(lambda: launcher.look(PLAN.server, let_go=True).state == "released", "it is let go")
+        assert not is_there(first)
+        assert list((folder / "identity").iterdir()) == [], "its certificate has gone"
+        until(lambda: state(launcher) == "waiting", "it is wanted again")
+        until(lambda: launcher.look(PLAN.server, let_go=True).state == "released", "it does not wait for a token")
+        launcher.look(PLAN.server, "pliant-join-secret")
+        until(lambda: len(agents(folder)) == 2, "there is another agent")
+    second = next(pid for pid in agents(folder) if pid != first)
+    assert json.loads((folder / f"said-{second}").read_text())["token"] == "pliant-join-secret"
+
+
 def test_where_somebody_else_has_started_an_agent_none_is_started(folder: Path) -> None:
     with launched(folder):
         first_agent(folder)

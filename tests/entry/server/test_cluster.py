@@ -5,6 +5,7 @@ import argparse
 import pytest
 
 from pliant.entry.server.cluster import ClusterSettings, add_cluster, cluster_problems, cluster_settings
+from pliant.policy.autoscale.machines import MachineLimits
 
 
 def given(*words: str, tls: bool = True) -> argparse.Namespace:
@@ -85,3 +86,35 @@ def test_where_ray_is_not_installed_the_command_says_how(cluster: str, monkeypat
     (problem,) = cluster_problems(given("--cluster", cluster))
 
     assert "pip install 'pliant[ray]'" in problem.message
+
+
+def test_rays_autoscaler_is_asked_for_as_many_machines_as_the_options_say() -> None:
+    plain = given("--cluster", "auto", "--ray-machines", "0..8")
+    every = given("--cluster", "auto", "--ray-machines=1..1", "--ray-slots=4", "--ray-idle=1h30m")
+
+    assert [list(cluster_problems(options)) for options in (plain, every)] == [[], []]
+    assert cluster_settings(plain)["cluster"].limits == MachineLimits(least=0, most=8, idle_s=300.0, num_slots=0)
+    assert cluster_settings(every)["cluster"].limits == MachineLimits(least=1, most=1, idle_s=5400.0, num_slots=4)
+    assert cluster_settings(given("--cluster", "auto"))["cluster"].limits is None
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "message"),
+    [
+        (["--ray-machines=8"], "--ray-machines", "'8' says no numbers of machines"),
+        (["--ray-machines=2..1"], "--ray-machines", "give the least and the most"),
+        (["--ray-machines=0..1001"], "--ray-machines", "1000 at most"),
+        (["--ray-machines=٠..٣"], "--ray-machines", "says no numbers"),
+        (["--ray-machines=0..3", "--ray-slots=0"], "--ray-slots", "0 is out of range"),
+        (["--ray-machines=0..3", "--ray-idle=soon"], "--ray-idle", "'soon' is no length of time"),
+        (["--ray-machines=0..3", "--ray-idle=0.5s"], "--ray-idle", "'0.5s' is out of range"),
+        (["--ray-slots=4"], "--ray-slots", "give --ray-machines as well"),
+        (["--ray-idle=5m"], "--ray-idle", "give --ray-machines as well"),
+        (["--cluster=agents", "--ray-machines=0..3"], "--ray-machines", "give --cluster auto"),
+    ],
+)
+def test_what_ray_cannot_be_asked_for_is_named(words: list[str], field: str, message: str) -> None:
+    (problem,) = cluster_problems(given("--cluster", "auto", *words))
+
+    assert problem.field == field
+    assert message in problem.message

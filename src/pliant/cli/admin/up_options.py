@@ -24,6 +24,9 @@ _TABLE: Final[Table] = {
     "orphan_s": ask(
         "An agent that reaches no server ends its tasks after so many seconds; default: 60.", metavar="S", type=float
     ),
+    "ray_machines": ask("Ask Ray's autoscaler for so many machines, as jobs need them.", metavar="MIN..MAX", type=str),
+    "ray_slots": ask("Slots of a new one; default: one is asked for, to see.", metavar="N", type=int),
+    "ray_idle": ask("Give one back that has had no task for so long; default: 5m.", metavar="TIME", type=str),
     "root_path": ask(
         "A proxy shows the server below this path, such as /pliant; or PLIANT_ROOT_PATH.", metavar="PATH", type=str
     ),

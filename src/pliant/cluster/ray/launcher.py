@@ -3,7 +3,8 @@
 Theory of operation. The agent is no child of the launcher, for Ray ends an actor's children with it. Whether one runs
 is told by the lock of its folder, and which process it is by what the launcher wrote that started it; so a launcher
 that comes anew starts no second one. A launcher that nobody has asked for hours belongs to a pool that is no more: it
-ends its agent.
+ends its agent. It also does if the machine is let go, and takes the agent's certificate away, not its key: should the
+machine stay, or come back with its disk, it joins anew, whether the pool knows it still or not.
 """
 
 import os
@@ -91,20 +92,23 @@ class AgentLauncher:
         self._said = ""
         self._asked_at = time.monotonic()
         self._is_closed = False
+        self._is_let_go = False
         self._thread = threading.Thread(target=self._keep, name="launcher", daemon=True)
         self._thread.start()
 
-    def look(self, server: str, token: str = "") -> Launched:
+    def look(self, server: str, token: str = "", *, let_go: bool = False) -> Launched:
         """Return what the agent does.
 
         Args:
             server: where the agents of this pool reach their server now.
             token: with which the agent can join, if it waits for one.
+            let_go: the machine is not wanted any more; its agent ends.
         """
         with self._changed:
             self._asked_at = time.monotonic()
             self._plan = replace(self._plan, server=server)
             self._token = token or self._token
+            self._is_let_go = let_go
             self._changed.notify_all()
             return Launched(machine=self._plan.machine, state=self._state, said=self._said)
 
@@ -118,6 +122,8 @@ class AgentLauncher:
     def _keep(self) -> None:
         pause_s = 0.0
         while not self._is_closed:
+            if self._is_let_go:
+                self._release()
             self._wait(lambda: self._is_wanted)
             began_at = time.monotonic()
             try:
@@ -126,7 +132,16 @@ class AgentLauncher:
                 self._note("ended", f"the agent cannot be started: {error}")
             lasted_s = time.monotonic() - began_at
             pause_s = _FIRST_PAUSE_S if lasted_s > _LAST_PAUSE_S else min(2 * pause_s or _FIRST_PAUSE_S, _LAST_PAUSE_S)
-            self._wait(lambda: False, pause_s)
+            self._wait(lambda: self._is_let_go, pause_s)
+
+    def _release(self) -> None:
+        """Make the agent, which has ended, join anew if it is started again."""
+        try:
+            self._certificate.unlink(missing_ok=True)
+        except OSError as error:
+            return self._note("ended", f"the agent's certificate cannot be removed: {error}")
+        self._token = ""
+        return self._note("released", "")
 
     def _look_after_one(self) -> None:
         """Wait for the end of the agent that runs, or start one and wait for its end."""
@@ -157,8 +172,8 @@ class AgentLauncher:
 
     def _start(self, folder: Path) -> int | None:
         """Start an agent; return a pidfd of it; None: there is no use for it any more."""
-        token = "" if (folder / "identity" / "certificate.pem").exists() else self._wait_for_token()
-        if self._is_closed:
+        token = "" if self._certificate.exists() else self._wait_for_token()
+        if self._is_closed or not self._is_wanted:
             return None
         log = folder / _LOG
         if log.exists() and log.stat().st_size > _MAX_LOG:
@@ -186,12 +201,16 @@ class AgentLauncher:
         )
 
     @property
+    def _certificate(self) -> Path:
+        return self._folder / "identity" / "certificate.pem"
+
+    @property
     def _is_wanted(self) -> bool:
-        return time.monotonic() - self._asked_at < self._abandoned_s
+        return not self._is_let_go and time.monotonic() - self._asked_at < self._abandoned_s
 
     def _wait_for_token(self) -> str:
         self._note("waiting", "")
-        self._wait(lambda: bool(self._token))
+        self._wait(lambda: bool(self._token) or self._is_let_go)
         token, self._token = self._token, ""
         return token
 

@@ -1,29 +1,46 @@
-"""The nodes of a Ray cluster, and the launcher on each. The only module that loads Ray.
+"""The nodes of a Ray cluster, the launcher on each, and what Ray's autoscaler is asked for. Alone loads Ray.
 
 Nothing here waits for Ray for long: what is asked of a launcher is answered at a later look.
+
+The autoscaler is asked for nodes with one unit of the resource `pliant`, which whoever configures it gives to one
+kind of node: all of these together, for each request of Ray's replaces the one before. A second actor takes that unit
+as long as the node is wanted, so that it is busy for Ray whatever runs there. A node without the resource is neither
+asked for nor held. When a node is let go its agent ends, then both actors do; it is idle for Ray from then on.
 """
 
 import socket
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import ray
+from ray._private.state import state as ray_state
+from ray.autoscaler.sdk import request_resources
 from ray.exceptions import RayError
 from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import pliant
 from pliant.cluster.ray.launcher import AgentLauncher, Launched, LaunchPlan
-from pliant.cluster.ray.messages import BeginRay, RayNode
+from pliant.cluster.ray.messages import BeginRay, RayNode, ScaleRay
 from pliant.core.errors import Unavailable
 from pliant.core.joining import machine_name_fault
 
+RESOURCE: Final = "pliant"
+"""One unit of it is what a node is asked for by, and held by."""
 _PREFIX: Final = "agent-"
+_HOLD_PREFIX: Final = "hold-"
 _LOOK_S: Final = 2.0
 """How often a launcher is asked."""
 _CONNECT_S: Final = 5.0
+_ASK_AGAIN_S: Final = 60.0
+"""A head that has started anew has forgotten what it was asked for."""
+
+
+class NodeHold:
+    """The body of an actor that does nothing: it holds what it was started with."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,8 +49,12 @@ class _Member:
 
     ray_id: str
     host: str
+    scales: bool
+    draining: str = ""
     machine: str = ""
     actor: Any = None
+    held_at: float | None = None
+    """When it was last seen to that it is held; None: it is not."""
     asked: Any = None
     """What the launcher was asked and has not answered yet."""
     asked_at: float = 0.0
@@ -63,6 +84,14 @@ class RayMembership:
         self.address = self._connect()
         self._own = ray.get_runtime_context().get_node_id()
         self._launcher = ray.remote(AgentLauncher)
+        self._hold = ray.remote(NodeHold)
+        self._wish: ScaleRay | None = None
+        self._asked: tuple[int, float] | None = None
+        """For how many nodes the autoscaler was asked last, and when."""
+
+    def scale(self, wish: ScaleRay) -> None:
+        """Take note of what Ray's autoscaler is to be asked for; the next look does it."""
+        self._wish = wish
 
     def look(self, tokens: Mapping[str, str]) -> tuple[RayNode, ...]:
         """Return the nodes that are alive, but for this machine's own, as they were when they answered last.
@@ -74,13 +103,17 @@ class RayMembership:
             Unavailable: Ray does not answer.
         """
         try:
-            found = {str(one["NodeID"]): str(one["NodeManagerHostname"]) for one in ray.nodes() if one["Alive"]}
+            found = {one.ray_id: one for one in _alive()}
             if self._earlier is None:
                 self._earlier = self._take_over(found)
-        except RayError as error:
+            draining = ray_state.get_draining_nodes()
+            self._ask_autoscaler()
+        except (RayError, RuntimeError) as error:
             raise Unavailable(f"Ray does not answer any more: {error}") from error
         found.pop(self._own, None)
-        self._members = {key: self._members.get(key) or _Member(key, host) for key, host in found.items()}
+        self._members = {key: self._members.get(key, new) for key, new in found.items()}
+        for key, member in self._members.items():
+            member.draining = drain_words(draining[key]) if key in draining else ""
         earlier = [one for one in self._members.values() if one.ray_id in self._earlier]
         later = [one for one in self._members.values() if one.ray_id not in self._earlier]
         for member in earlier:
@@ -89,9 +122,25 @@ class RayMembership:
             for member in later:
                 self._attend(member, tokens)
         return tuple(
-            RayNode(ray_id=one.ray_id, machine=one.machine, state=one.last.state, said=one.last.said)
+            RayNode(
+                ray_id=one.ray_id,
+                machine=one.machine,
+                state=one.last.state,
+                said=one.last.said,
+                scales=one.scales,
+                draining=one.draining,
+            )
             for one in self._members.values()
         )
+
+    def _ask_autoscaler(self) -> None:
+        """Say how many nodes there shall be, if that is new, or was said a while ago."""
+        if self._wish is None:
+            return
+        num, now = self._wish.num_machines, self._now()
+        if self._asked is None or self._asked[0] != num or now - self._asked[1] >= _ASK_AGAIN_S:
+            request_resources(bundles=[{RESOURCE: 1}] * num)
+            self._asked = num, now
 
     def _connect(self) -> str:
         address = self._begin.address
@@ -110,7 +159,7 @@ class RayMembership:
             ) from error
         return str(context.address_info["gcs_address"])
 
-    def _take_over(self, alive: Mapping[str, str]) -> set[str]:
+    def _take_over(self, alive: Collection[str]) -> set[str]:
         """Return the nodes that have a launcher; those of another Pliant are ended, for so would be their agents."""
         ours, there = {_actor_name(ray_id): ray_id for ray_id in alive}, set(list_named_actors())
         for name in there - ours.keys():
@@ -120,25 +169,43 @@ class RayMembership:
         return {ours[name] for name in there & ours.keys()}
 
     def _attend(self, member: _Member, tokens: Mapping[str, str]) -> None:
-        """Make a node's launcher, or take its answer and ask it again when it is time."""
+        """Make a node's actors, or take the launcher's answer and ask it again when it is time."""
+        is_let_go = self._wish is not None and member.ray_id in self._wish.let_go
+        if member.last.state == "released":
+            if is_let_go:
+                return self._end_actors(member)
+            member.last = replace(member.last, state="starting")
         if member.actor is None:
             taken = {one.machine for one in self._members.values() if one is not member}
-            member.machine = name_for(member.host, member.ray_id, taken)
+            member.machine = member.machine or name_for(member.host, member.ray_id, taken)
             plan = LaunchPlan(machine=member.machine, pool=self._begin.pool, server=self._begin.server)
-            member.actor = self._launcher.options(
-                name=_actor_name(member.ray_id),
-                get_if_exists=True,
-                lifetime="detached",
-                num_cpus=0,
-                max_restarts=-1,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(member.ray_id, soft=False),
-            ).remote(plan)
+            member.actor = self._launcher.options(**_detached(_actor_name(member.ray_id), member)).remote(plan)
+        if member.scales and self._wish is not None and not is_let_go:
+            self._keep_held(member)
         if member.asked is not None:
             self._take_answer(member)
         member.token = tokens.get(member.machine, member.token)
         if member.asked is None and (member.token or self._now() - member.asked_at >= _LOOK_S):
-            member.asked = member.actor.look.remote(self._begin.server, member.token)
+            member.asked = member.actor.look.remote(self._begin.server, member.token, let_go=is_let_go)
             member.asked_at, member.token = self._now(), ""
+        return None
+
+    def _keep_held(self, member: _Member) -> None:
+        """Make the actor that holds a node, if it is not there."""
+        now = self._now()
+        if member.held_at is None or now - member.held_at >= _ASK_AGAIN_S:
+            options = _detached(_HOLD_PREFIX + member.ray_id, member)
+            self._hold.options(**options, resources={RESOURCE: 1}).remote()
+            member.held_at = now
+
+    def _end_actors(self, member: _Member) -> None:
+        """Leave nothing of ours on a node."""
+        if member.actor is None:
+            return
+        for name in (_actor_name(member.ray_id), _HOLD_PREFIX + member.ray_id):
+            with suppress(ValueError):  # there is none
+                ray.kill(ray.get_actor(name))
+        member.actor = member.held_at = None
 
     def _take_answer(self, member: _Member) -> None:
         done, _ = ray.wait([member.asked], timeout=0)
@@ -154,12 +221,46 @@ class RayMembership:
             member.actor = None
 
 
+def _alive() -> list[_Member]:
+    """Return the nodes that Ray says are alive."""
+    return [
+        _Member(
+            ray_id=str(one["NodeID"]),
+            host=str(one["NodeManagerHostname"]),
+            scales=one["Resources"].get(RESOURCE, 0) >= 1,
+        )
+        for one in ray.nodes()
+        if one["Alive"]
+    ]
+
+
+def drain_words(deadline_ms: int) -> str:
+    """Return what is said of a node that Ray drains; 0: nobody knows until when."""
+    try:
+        at = datetime.fromtimestamp(deadline_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        deadline_ms = 0
+    return "Ray drains it" + (f", and ends it at {at:%Y-%m-%d %H:%M:%S} UTC" if deadline_ms else "")
+
+
 def name_for(host: str, ray_id: str, taken: Collection[str]) -> str:
     """Return what a node is called in the pool: its host's name, and a number if another node has that name."""
     first = host.partition(".")[0]
     base = f"ray-{ray_id[:8]}" if machine_name_fault(first) else first
     names = (base, *(f"{base[:56]}-{number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)
+
+
+def _detached(name: str, member: _Member) -> dict[str, Any]:
+    """Return the options of an actor that stays on a node, one of its name."""
+    return {
+        "name": name,
+        "get_if_exists": True,
+        "lifetime": "detached",
+        "num_cpus": 0,
+        "max_restarts": -1,
+        "scheduling_strategy": NodeAffinitySchedulingStrategy(member.ray_id, soft=False),
+    }
 
 
 def _actor_name(ray_id: str) -> str:

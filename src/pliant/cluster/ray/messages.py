@@ -6,8 +6,9 @@ from typing import Final, Literal
 
 from pliant.cluster.json_lines import by_kind
 
-LauncherState = Literal["starting", "running", "waiting", "ended"]
-"""Of the agent of a node: begun with, there, waits for a join token, has ended and is started again later."""
+LauncherState = Literal["starting", "running", "waiting", "ended", "released"]
+"""Of the agent of a node: begun with, there, waits for a join token, has ended and is started again later, has ended
+since the node is let go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,17 @@ class GiveToken:
     machine: str
     token: str = field(repr=False)
     kind: Literal["give token"] = "give token"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleRay:
+    """What Ray's autoscaler is to be asked for, in place of what it was asked for before."""
+
+    num_machines: int
+    """That there shall be in all, without those that cannot be asked for."""
+    let_go: tuple[str, ...]
+    """Of the nodes that can be asked for, by Ray's numbers: those that it may take away. The others are held."""
+    kind: Literal["scale ray"] = "scale ray"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +70,10 @@ class RayNode:
     state: LauncherState
     said: str = ""
     """The last line that an agent wrote which has ended, or what keeps one from being started."""
+    scales: bool = False
+    """It has the resource by which Ray's autoscaler is asked for nodes."""
+    draining: str = ""
+    """That Ray drains it, in words; empty: it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +92,8 @@ class RayLost:
     kind: Literal["ray lost"] = "ray lost"
 
 
-ToRayProcess = BeginRay | GiveToken
+ToRayProcess = BeginRay | GiveToken | ScaleRay
 FromRayProcess = RayReached | TokenWanted | RayNodesSeen | RayLost
 
-TO_RAY_PROCESS: Final[Mapping[str, type[ToRayProcess]]] = by_kind((BeginRay, GiveToken))
+TO_RAY_PROCESS: Final[Mapping[str, type[ToRayProcess]]] = by_kind((BeginRay, GiveToken, ScaleRay))
 FROM_RAY_PROCESS: Final[Mapping[str, type[FromRayProcess]]] = by_kind((RayReached, TokenWanted, RayNodesSeen, RayLost))

@@ -38,7 +38,7 @@ class Machines:
         self.labels = labels
         self.joining: JoiningRoom | None = None
         """How machines join; None: this server takes none. Set before the server answers anybody."""
-        self._ledger = ledger
+        self.ledger = ledger
         self._queries = queries
         self._cluster = cluster
         self._now = now
@@ -131,7 +131,7 @@ class Machines:
             Conflict: it has not joined, or tasks can be started there.
         """
         room = self.require_joining()
-        with self._ledger.lock:
+        with self.ledger.lock:
             view = self.get(name, None)
             state = view.state
             if room.joining.get(name) is None:
@@ -150,7 +150,7 @@ class Machines:
             self.out_of_use.forget(name)
             self.labels.forget(name)
             message = f"{name} was removed by {who}: it is in the pool again when it has joined again"
-            note_machine_change(self._ledger, message, name, who)
+            note_machine_change(self.ledger, message, name, who)
 
     def _nodes_of(self, away: Sequence[NodeId]) -> Sequence[NodeView]:
         """Return machines that are not here, without slots; of those that have joined what they told last."""
@@ -208,7 +208,7 @@ class Machines:
 
     def _with_holders(self, slots: Iterable[SlotView]) -> Sequence[MachineSlot]:
         """Return slots with the jobs behind the tasks that they name."""
-        jobs = self._ledger.jobs()
+        jobs = self.ledger.jobs()
         jobs_of = {task.id: live.job for live in jobs.values() for task in live.running}
         queue_colours = colours_of(sorted({job.queue for job in jobs_of.values()}))
         found = []

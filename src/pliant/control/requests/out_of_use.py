@@ -110,8 +110,13 @@ class OutOfUse:
 
     # Changes
 
-    def drain(self, name: str, who: str) -> None:
+    def drain(self, name: str, who: str, because: str = "") -> None:
         """Let tasks leave a machine, and start none there, until it is returned; one that is drained stays so.
+
+        Args:
+            name: of the machine.
+            who: drains it.
+            because: why, for people; empty: nobody says.
 
         Raises:
             NotFound: there is none of that name.
@@ -122,8 +127,9 @@ class OutOfUse:
                 drain = MachineDrain(name=name, owner=who, at=self._now())
                 self._registry.add(drain, at=drain.at)
                 self.drains = {**self.drains, node_id: drain}
+                why = f" ({because})" if because else ""
                 note_machine_change(
-                    self._ledger, f"{name} was drained by {who}: nothing is started there any more", name, who
+                    self._ledger, f"{name} was drained by {who}{why}: nothing is started there any more", name, who
                 )
 
     def put_back(self, name: str, who: str) -> None:

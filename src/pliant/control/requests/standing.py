@@ -30,6 +30,10 @@ class JobStanding:
         """Take note of what a decision saw."""
         self._seen = seen
 
+    def seen(self) -> Snapshot:
+        """Return what the newest decision saw."""
+        return self._seen
+
     def places(self) -> Mapping[JobId, WaitingPlace]:
         """Return where those stand that want slots and have none; worked out once for each decision."""
         seen, (known, found) = self._seen, self._known

@@ -1,6 +1,7 @@
 """What the server is told about machines that may join: options, checked."""
 
 import argparse
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -8,12 +9,19 @@ from typing import Final
 
 from pliant.cluster.joined.nodes import DEFAULT_ORPHAN_S
 from pliant.cluster.link.messages import AGENT_PORT
-from pliant.core.errors import Problem
+from pliant.core.duration import seconds_of
+from pliant.core.errors import InvalidInput, Problem
+from pliant.core.joining import MAX_SLOTS
+from pliant.policy.autoscale.machines import MachineLimits
 
 _AGENTS: Final = "agents"
 _AUTO: Final = "auto"
 _RAY: Final = "ray://"
 _ORPHAN_S: Final = (5.0, 86_400.0)
+DEFAULT_IDLE: Final = "5m"
+MAX_MACHINES: Final = 1000
+_IDLE_S: Final = (1.0, 30 * 86_400.0)
+_RANGE: Final = re.compile(r"([0-9]{1,6})\.\.([0-9]{1,6})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +36,8 @@ class ClusterSettings:
     """Where tasks of other machines reach this machine's; see `cluster.agent.interface`."""
     orphan_s: float
     """So long an agent that reaches no server lets its tasks go on."""
+    limits: MachineLimits | None = None
+    """How many machines Ray's autoscaler may be asked for; None: it is asked for none."""
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +53,12 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--interface", default="auto", metavar="NAME", help=interface_help)
     orphan_help = "an agent that reaches no server ends its tasks after so many seconds (%(default)s)"
     parser.add_argument("--orphan-s", type=float, default=DEFAULT_ORPHAN_S, metavar="SECONDS", help=orphan_help)
+    machines_help = "ask Ray's autoscaler for so many machines, as jobs need them; left out: for none"
+    parser.add_argument("--ray-machines", metavar="MIN..MAX", help=machines_help)
+    slots_help = "slots of a new one; left out: one is asked for, to see"
+    parser.add_argument("--ray-slots", type=int, metavar="N", help=slots_help)
+    idle_help = f"give one back that has had no task for so long, such as 90s or 10m ({DEFAULT_IDLE})"
+    parser.add_argument("--ray-idle", metavar="TIME", help=idle_help)
 
 
 def cluster_settings(given: argparse.Namespace) -> dict[str, ClusterSettings]:
@@ -54,6 +70,7 @@ def cluster_settings(given: argparse.Namespace) -> dict[str, ClusterSettings]:
         port=given.agent_port,
         interface=given.interface,
         orphan_s=given.orphan_s,
+        limits=None if given.ray_machines is None else _limits(given),
     )
     return {"cluster": settings}
 
@@ -75,6 +92,44 @@ def cluster_problems(given: argparse.Namespace) -> Iterator[Problem]:
     if not least <= given.orphan_s <= most:
         message = f"{given.orphan_s:g} is out of range; give {least:g} to {most:g} seconds"
         yield Problem(field="--orphan-s", message=message)
+    yield from _scaling_problems(given)
+
+
+def _limits(given: argparse.Namespace) -> MachineLimits:
+    """Return how many machines may be asked for.
+
+    Raises:
+        InvalidInput: an option says nothing that can be understood.
+    """
+    found = _RANGE.fullmatch(given.ray_machines)
+    if found is None or not int(found[1]) <= int(found[2]) <= MAX_MACHINES:
+        message = (
+            f"{given.ray_machines!r:.80} says no numbers of machines; give the least and the most, such as 0..8, "
+            f"{MAX_MACHINES} at most"
+        )
+        raise InvalidInput.at("--ray-machines", message)
+    idle_s = seconds_of(given.ray_idle or DEFAULT_IDLE, "--ray-idle")
+    least_s, most_s = _IDLE_S
+    if not least_s <= idle_s <= most_s:
+        raise InvalidInput.at("--ray-idle", f"{given.ray_idle!r:.80} is out of range; give 1s to 30d")
+    return MachineLimits(least=int(found[1]), most=int(found[2]), idle_s=idle_s, num_slots=given.ray_slots or 0)
+
+
+def _scaling_problems(given: argparse.Namespace) -> Iterator[Problem]:
+    if given.ray_machines is None:
+        for name, value in (("--ray-slots", given.ray_slots), ("--ray-idle", given.ray_idle)):
+            if value is not None:
+                yield Problem(field=name, message="it is for machines of Ray's autoscaler; give --ray-machines as well")
+        return
+    if given.cluster in (None, _AGENTS):
+        message = "it is for the machines of a Ray cluster; give --cluster auto or --cluster ray://HOST:PORT as well"
+        yield Problem(field="--ray-machines", message=message)
+    if given.ray_slots is not None and not 1 <= given.ray_slots <= MAX_SLOTS:
+        yield Problem(field="--ray-slots", message=f"{given.ray_slots} is out of range; give 1 to {MAX_SLOTS}")
+    try:
+        _limits(given)
+    except InvalidInput as error:
+        yield from error.problems
 
 
 def _ray_problems(cluster: str) -> Iterator[Problem]:

@@ -66,7 +66,7 @@ class Composition:
         self.notices.start()
         self.serving.start()
         self.tuning.start()
-        self.cluster.start(self.context.control.wake)
+        self.cluster.start(self.context.control)
 
 
 def compose(

@@ -11,22 +11,24 @@ from pathlib import Path
 
 import pytest
 from tests.contracts import process_stage
+from tests.entry.server.rooms.test_ray_machines import RayPlayed
 
 from pliant.cluster.ray.messages import BeginRay
 from pliant.core.errors import Conflict
 from pliant.entry.server.rooms.ray import PROGRAM, RayRoom
+from pliant.entry.server.rooms.ray_machines import RayMachines
 
 until = partial(process_stage.until, timeout_s=60.0)
 SPEAKS = """
 import json, os, pathlib, socket, sys
 server = socket.socket(fileno=int(sys.argv[-1]))
-lines = server.makefile("rw")
+lines, says = server.makefile("r"), server.makefile("w")
 folder = pathlib.Path(sys.argv[1])
 with (folder / "said").open("a") as file:
     file.write(lines.readline())
     for line in (folder / "says").read_text().splitlines():
-        lines.write(line + "\\n")
-        lines.flush()
+        says.write(line + "\\n")
+        says.flush()
     for line in lines:
         file.write(line)
         file.flush()
@@ -35,7 +37,12 @@ with (folder / "said").open("a") as file:
 
 @contextmanager
 def room(
-    folder: Path, *says: object, program: tuple[str, ...] = (), address: str = "auto", token: str = "t0ken"
+    folder: Path,
+    *says: object,
+    program: tuple[str, ...] = (),
+    address: str = "auto",
+    token: str = "t0ken",
+    machines: RayMachines | None = None,
 ) -> Iterator[RayRoom]:
     (folder / "says").write_text("".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in says))
 
@@ -47,7 +54,7 @@ def room(
     begin = BeginRay(address=address, pool="p", server="10.0.0.1:7314")
     program = program or (sys.executable, "-c", SPEAKS, str(folder))
     made = RayRoom(begin, token_for, folder / "ray.log", program=program)
-    made.start()
+    made.start(machines)
     try:
         yield made
     finally:
@@ -84,12 +91,41 @@ def test_a_node_gets_a_token_for_its_name_and_the_log_says_what_becomes_of_it(
     assert "t0ken" not in caplog.text
 
 
+def test_rays_autoscaler_is_asked_for_what_is_wished_and_the_next_process_is_told_as_well(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    played = RayPlayed(tmp_path)
+    reached = {"kind": "ray reached", "address": "10.0.0.1:6379"}
+    begin = {"kind": "begin ray", "address": "auto", "pool": "p", "server": "10.0.0.1:7314"}
+    wish = {"kind": "scale ray", "num_machines": 2, "let_go": []}
+    for _ in range(2):
+        played.submit(max_tasks=8)
+    played.settle(1.0)
+    caplog.set_level(logging.INFO)
+    with room(tmp_path, reached, {"kind": "ray nodes seen", "nodes": []}, machines=played.machines) as made:
+        until(lambda: len(said(tmp_path)) == 2, "it is asked for")
+        assert said(tmp_path) == [begin, wish]
+        made.hang_up()
+        until(lambda: len(said(tmp_path)) == 4, "there is another process")
+    assert said(tmp_path)[2:] == [begin, wish]
+    assert caplog.text.count("Ray's autoscaler is asked for 2 machines in all") == 1
+
+
 def test_a_token_that_cannot_be_made_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with room(tmp_path, {"kind": "token wanted", "machine": "gpu7"}, token=""):
         until(lambda: "gpu7 of Ray's gets no join token: there are too many" in caplog.text, "the log says it")
 
 
-@pytest.mark.parametrize("line", ["[]", "{", '{"kind": "ray lost"}', '{"kind": "token wanted", "machine": 7}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[]",
+        "{",
+        '{"kind": "ray lost"}',
+        '{"kind": "ray nodes seen", "nodes": [{"ray_id": 7}]}',
+        '{"kind": "token wanted", "machine": 7}',
+    ],
+)
 def test_what_is_no_message_ends_the_process_and_another_one_is_started(
     line: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pliant.cluster.agent.settings import PRELOAD, AgentSettings
 from pliant.cluster.channel import AgentThread
 from pliant.cluster.node import NodeCluster
+from pliant.control.loop.tick import Control
+from pliant.control.requests.autoscaling import AutoscaledPool
 from pliant.control.requests.joining import JoiningRoom
 from pliant.core.job import NodeId
 from pliant.core.ports import Cluster
@@ -37,11 +39,11 @@ class ClusterRoom:
         """How machines join."""
         return None if self.machines is None else self.machines.joining
 
-    def start(self, wake: Callable[[], None]) -> None:
-        """Let agents of other machines connect; `wake` is called when one has come or gone."""
+    def start(self, control: Control) -> None:
+        """Let agents of other machines connect; `control` is told when one has come or gone."""
         if self.machines is not None:
-            self.machines.nodes.changed = wake
-            self.machines.start()
+            self.machines.nodes.changed = control.wake
+            self.machines.start(AutoscaledPool(control.inquiries.machines, control.standing))
 
 
 def open_cluster(

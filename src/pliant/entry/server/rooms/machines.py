@@ -19,6 +19,7 @@ from pliant.cluster.link.messages import Join, Joined, NodeRules
 from pliant.cluster.link.versions import versions
 from pliant.cluster.node import KnownNode, NodeCluster
 from pliant.cluster.ray.messages import BeginRay
+from pliant.control.requests.autoscaling import AutoscaledPool
 from pliant.control.requests.joining import Joining, JoiningRoom
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, Unavailable
 from pliant.core.job import NodeId, Task
@@ -31,11 +32,11 @@ from pliant.entry.server.cluster import ClusterSettings
 from pliant.entry.server.home import Home
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.ray import RAY_LOG, TOKEN_S, RayRoom
+from pliant.entry.server.rooms.ray_machines import RAY, RayMachines
 from pliant.entry.server.settings import ServerSettings, is_everywhere
 from pliant.files.folder import write_whole
+from pliant.policy.autoscale.machines import MachineLimits
 
-RAY: Final = "ray"
-"""Who made the tokens with which nodes of Ray's join."""
 _NUM_POOL_DIGITS: Final = 12
 
 
@@ -49,12 +50,14 @@ class MachinesRoom:
     announcement: Path
     ray: RayRoom | None
     """None: agents are not started from here."""
+    limits: MachineLimits | None
+    """How many machines Ray's autoscaler may be asked for; None: it is asked for none."""
 
-    def start(self) -> None:
-        """Let agents connect."""
+    def start(self, pool: AutoscaledPool) -> None:
+        """Let agents connect; `pool` is what an autoscaler sees of it."""
         self.hub.start()
         if self.ray is not None:
-            self.ray.start()
+            self.ray.start(RayMachines(pool, self.limits))
 
     def close(self) -> None:
         """Hang up; agents wait for the next server."""
@@ -110,19 +113,33 @@ def open_machines(
         HubSettings(versions=versions(), rules=rules, may_renew=is_sure),
     )
 
+    room = _joining_room(joining, authority, address, nodes, hub)
+    return MachinesRoom(
+        nodes=nodes,
+        hub=hub,
+        joining=room,
+        announcement=announcement,
+        ray=_ray(settings.cluster, room, home) if settings.cluster.ray else None,
+        limits=settings.cluster.limits,
+    )
+
+
+def _joining_room(
+    joining: Joining, authority: Authority, address: str, nodes: ClusterOfNodes, hub: NodeHub
+) -> JoiningRoom:
+    """Return what requests need to know of machines that join."""
+
     def forget(name: str) -> None:
         hub.hang_up(NodeId(name))
         nodes.forget(NodeId(name))
 
-    room = JoiningRoom(
+    return JoiningRoom(
         joining=joining,
         pin=lambda: authority.pin,
         address=lambda: address,
         is_here=lambda name: nodes.is_here(NodeId(name)),
         forget=forget,
     )
-    ray = _ray(settings.cluster, room, home) if settings.cluster.ray else None
-    return MachinesRoom(nodes=nodes, hub=hub, joining=room, announcement=announcement, ray=ray)
 
 
 def _ray(settings: ClusterSettings, room: JoiningRoom, home: Home) -> RayRoom:

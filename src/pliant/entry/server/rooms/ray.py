@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,10 +22,12 @@ from pliant.cluster.ray.messages import (
     RayNode,
     RayNodesSeen,
     RayReached,
+    ScaleRay,
     TokenWanted,
     ToRayProcess,
 )
 from pliant.core.errors import PliantError
+from pliant.entry.server.rooms.ray_machines import RayMachines, plain_line
 
 RAY_LOG: Final = "ray.log"
 TOKEN_S: Final = 60.0
@@ -33,7 +36,8 @@ _FIRST_PAUSE_S: Final = 1.0
 _LAST_PAUSE_S: Final = 15.0
 _SILENT_S: Final = 90.0
 """A process that has not reached Ray after so long is ended: Ray waits for a head that is gone."""
-_MAX_SAID: Final = 1000
+_LOOK_S: Final = 1.0
+"""How often it is thought over what Ray's autoscaler is to be asked for."""
 _END_S: Final = 5.0
 PROGRAM: Final = (sys.executable, "-P", "-m", "pliant.entry.ray")
 
@@ -61,20 +65,34 @@ class RayRoom:
         self._stop = threading.Event()
         self._channel: socket.socket | None = None
         self._nodes: tuple[RayNode, ...] = ()
+        self._machines: RayMachines | None = None
+        self._wish: ScaleRay | None = None
+        """What the process was told last of what Ray's autoscaler is to be asked for."""
+        self._looked_at: float | None = None
+        """When that was thought over last; None: not since the process has told of nodes."""
         self._why_lost = ""
         self._thread = threading.Thread(target=self._keep, name="ray", daemon=True)
 
-    def start(self) -> None:
-        """Start the process, and start it again whenever it ends."""
+    def start(self, machines: RayMachines | None = None) -> None:
+        """Start the process, and start it again whenever it ends.
+
+        Args:
+            machines: decides what Ray's autoscaler is asked for; None: nobody does.
+        """
+        self._machines = machines
         self._thread.start()
 
     def close(self) -> None:
         """End the process; agents and their launchers go on."""
         self._stop.set()
-        if (channel := self._channel) is not None:
-            _hang_up(channel)
+        self.hang_up()
         if self._thread.ident is not None:
             self._thread.join()
+
+    def hang_up(self) -> None:
+        """End the process that there is now; another one follows."""
+        if (channel := self._channel) is not None:
+            _hang_up(channel)
 
     def _keep(self) -> None:
         pause_s = _FIRST_PAUSE_S
@@ -112,11 +130,17 @@ class RayRoom:
     def _speak(self, channel: socket.socket) -> bool:
         lines, reached = LineSocket(channel), False
         _say(channel, self._begin)
+        if self._wish is not None:  # what was let go stays so
+            _say(channel, self._wish)
+        self._looked_at = None
         channel.settimeout(_SILENT_S)
         while not self._stop.is_set():
             try:
                 received = lines.receive()
             except TimeoutError:
+                if reached:
+                    self._look(channel)
+                    continue
                 _log.warning("Ray has not answered for %g s (%s); see %s", _SILENT_S, self._begin.address, self._log)
                 return reached
             if received is None:
@@ -127,9 +151,27 @@ class RayRoom:
                 message = decode(line, FROM_RAY_PROCESS)
                 if isinstance(message, RayReached):
                     reached = True
-                    channel.settimeout(None)
+                    channel.settimeout(_LOOK_S)
                 self._take(message, channel)
+            self._look(channel)
         return reached
+
+    def _look(self, channel: socket.socket) -> None:
+        """Say what Ray's autoscaler is to be asked for, if it is time to think it over, and if it is something else."""
+        now = time.monotonic()
+        if self._machines is None or self._looked_at is None or now - self._looked_at < _LOOK_S:
+            return
+        self._looked_at = now
+        try:
+            wish = self._machines.look(self._nodes, now)
+        except PliantError as error:
+            _log.warning("nothing can be decided on the machines of Ray's now, it is tried again: %s", error)
+            return
+        if wish is not None and wish != self._wish:
+            if self._wish is None or wish.num_machines != self._wish.num_machines:
+                _log.info("Ray's autoscaler is asked for %d machines in all", wish.num_machines)
+            self._wish = wish
+            _say(channel, wish)
 
     def _take(self, message: FromRayProcess, channel: socket.socket) -> None:
         if isinstance(message, RayReached):
@@ -139,6 +181,8 @@ class RayRoom:
             self._lose(message.reason)
         elif isinstance(message, RayNodesSeen):
             self._note(message.nodes)
+            if self._looked_at is None:
+                self._looked_at = -_LOOK_S
         elif isinstance(message, TokenWanted):
             try:
                 token = self._token_for(message.machine)
@@ -150,7 +194,7 @@ class RayRoom:
     def _lose(self, reason: str) -> None:
         """Write down why no agents are started, once until Ray is reached again or it is something else."""
         if reason != self._why_lost:
-            _log.warning("no agents are started on new nodes of Ray's: %s", _plain(reason))
+            _log.warning("no agents are started on new nodes of Ray's: %s", plain_line(reason))
         self._why_lost = reason
 
     def _note(self, nodes: tuple[RayNode, ...]) -> None:
@@ -161,19 +205,16 @@ class RayRoom:
             if node == before.get(node.ray_id):
                 continue
             if node.state == "running":
-                _log.info("Ray: an agent runs on %s", _plain(node.machine))
+                _log.info("Ray: an agent runs on %s", plain_line(node.machine))
             elif node.said:
-                _log.warning("Ray: no agent runs on %s: %s", _plain(node.machine or node.ray_id[:8]), _plain(node.said))
+                _log.warning(
+                    "Ray: no agent runs on %s: %s", plain_line(node.machine or node.ray_id[:8]), plain_line(node.said)
+                )
 
 
 def _say(channel: socket.socket, message: ToRayProcess) -> None:
     with suppress(BrokenPipeError, ConnectionResetError):  # the end of the stream is found when it is read
         channel.sendall(encode(message))
-
-
-def _plain(said: str) -> str:
-    """Return what somebody said as a line of a log can have it."""
-    return "".join(one if one.isprintable() else " " for one in said[:_MAX_SAID])
 
 
 def _hang_up(channel: socket.socket) -> None:

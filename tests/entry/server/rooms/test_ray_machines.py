@@ -1,0 +1,198 @@
+"""Between Ray's autoscaler and the pool: over a real control room, on a played cluster."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from tests.control.requests.test_machines import TwoMachines
+
+from pliant.cluster.ray.messages import RayNode, ScaleRay
+from pliant.control.requests.autoscaling import AutoscaledPool
+from pliant.control.requests.joining import Joining, JoiningRoom
+from pliant.core.event import EventKind
+from pliant.core.job import JobId
+from pliant.core.joining import JoinedMachine
+from pliant.core.queue import Queue, ResourceGroup
+from pliant.entry.server.rooms.ray_machines import GONE_S, LET_GO_GONE_S, RAY, RayMachines
+from pliant.policy.autoscale.machines import MachineLimits
+
+LIMITS = MachineLimits(least=0, most=3, idle_s=300.0, num_slots=4)
+
+
+class RayPlayed(TwoMachines):
+    """The server's own machine is a, and b is a node of Ray's; both have four slots."""
+
+    def __init__(self, home: Path, limits: MachineLimits | None = LIMITS) -> None:
+        super().__init__(home)
+        numbers = itertools.count(1)
+        self.here = {"b"}
+        self.forgotten: list[str] = []
+        self.joining = Joining(
+            registry=self.store.registry, now=self.clock.now, token_hex=lambda size: f"{next(numbers):0{2 * size}x}"
+        )
+        self.join("b")
+        self.control.inquiries.machines.joining = JoiningRoom(
+            joining=self.joining,
+            pin=lambda: "2d" * 32,
+            address=lambda: "10.0.0.1:7314",
+            is_here=self.here.__contains__,
+            forget=self.forgotten.append,
+        )
+        self.machines = RayMachines(AutoscaledPool(self.control.inquiries.machines, self.control.standing), limits)
+        self.at = 0.0
+
+    def join(self, name: str, owner: str = RAY) -> None:
+        one = JoinedMachine(name=name, owner=owner, fingerprint="ab" * 32, joined_at=5.0, slots=(0, 1, 2, 3))
+        self.joining.note(one)
+
+    def look(self, *nodes: RayNode, later_s: float = 0.0) -> ScaleRay | None:
+        self.at += later_s
+        wish = self.machines.look(nodes, self.at)
+        self.settle(0.2)
+        return wish
+
+    def wish(self, *nodes: RayNode, later_s: float = 0.0) -> tuple[int, tuple[str, ...]]:
+        found = self.look(*nodes, later_s=later_s)
+        assert found is not None
+        return found.num_machines, found.let_go
+
+    def state(self, name: str) -> str:
+        return self.control.inquiries.machines.get(name, None).state
+
+    def fill(self, num_tasks: int) -> JobId:
+        job_id = self.submit(max_tasks=num_tasks)
+        self.train(job_id)
+        self.settle(2.0)
+        return job_id
+
+
+def node(name: str = "b", *, scales: bool = True, draining: str = "") -> RayNode:
+    return RayNode(ray_id=f"id-{name}", machine=name, state="running", scales=scales, draining=draining)
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> RayPlayed:
+    return RayPlayed(tmp_path)
+
+
+def test_what_waits_brings_machines_and_what_is_idle_is_drained_and_let_go(played: RayPlayed) -> None:
+    assert played.wish(node()) == (1, ()), "idle since a moment"
+    jobs = [played.fill(8)]
+    assert played.places(jobs[0]) == {"a": 4, "b": 4}
+    assert played.wish(node()) == (1, ())
+    jobs.append(played.fill(4))
+    assert played.wish(node()) == (2, ()), "so much could grow onto another one"
+    jobs.append(played.fill(8))
+    assert played.wish(node()) == (3, ()), "the most"
+    for job_id in jobs:
+        played.control.requests.stop(job_id, "ada", now=True)
+    played.settle(5.0)
+    assert played.wish(node(), later_s=1.0) == (1, ())
+    assert played.wish(node(), later_s=299.0) == (1, ())
+    assert played.wish(node(), later_s=1.0) == (0, ("id-b",))
+    assert played.state("b") == "drained"
+    assert played.said(EventKind.MACHINE_CHANGED) == [
+        "b was drained by Ray's autoscaler (it was idle for 5 min 00 s): nothing is started there any more"
+    ]
+    played.submit(max_tasks=8)
+    played.settle(1.0)
+    assert played.wish(node(), later_s=1.0) == (1, ()), "it is wanted again before it went"
+    assert played.state("b") == "in use"
+
+
+def test_a_machine_with_a_task_is_never_let_go(played: RayPlayed) -> None:
+    played.control.inquiries.machines.out_of_use.drain("a", "ada")
+    played.fill(2)
+    for _ in range(3):
+        assert played.wish(node(), later_s=1000.0) == (1, ())
+    assert played.state("b") == "in use"
+
+
+def test_what_people_have_drained_stays_so(played: RayPlayed) -> None:
+    played.control.inquiries.machines.out_of_use.drain("b", "ada")
+    played.look(node())
+    assert played.wish(node(), later_s=301.0) == (0, ("id-b",)), "it may go all the same"
+    played.fill(8)
+    assert played.wish(node(), later_s=1.0) == (1, ("id-b",)), "another one comes for it"
+    assert played.control.inquiries.machines.get("b", None).drained_by == "ada"
+
+
+def test_without_limits_nothing_is_asked_but_what_ray_drains_is_drained(tmp_path: Path) -> None:
+    played = RayPlayed(tmp_path, None)
+    job_id = played.fill(8)
+    assert played.look(node(), later_s=1000.0) is None
+    assert played.look(node(draining="Ray drains it")) is None
+    played.train(job_id)
+    played.settle(2.0)
+    assert (played.places(job_id), played.state("b")) == ({"a": 4}, "drained")
+    assert "b was drained by Ray's autoscaler (Ray drains it)" in played.said(EventKind.MACHINE_CHANGED)[0]
+    played.look(node())
+    assert played.state("b") == "in use", "its node has started anew"
+
+
+def test_what_ray_drains_counts_for_nothing_and_another_one_comes(played: RayPlayed) -> None:
+    played.fill(8)
+    assert played.wish(node()) == (1, ())
+    assert played.wish(node(draining="Ray drains it")) == (1, ())
+    assert played.wish(node(draining="Ray drains it"), node("c")) == (1, ())
+
+
+def test_a_node_that_the_autoscaler_was_not_asked_for_is_neither_counted_nor_let_go(played: RayPlayed) -> None:
+    played.look(node(scales=False))
+    assert played.wish(node(scales=False), later_s=1000.0) == (0, ())
+    assert played.state("b") == "in use"
+
+
+def test_a_node_that_calls_itself_as_somebody_elses_machine_does_nothing_to_that(played: RayPlayed) -> None:
+    played.join("a", "ada")
+    played.here.add("a")
+    played.look(node("a", draining="Ray drains it"), node("local", draining="Ray drains it"), node("../b"))
+    assert played.wish(node("a"), later_s=1000.0) == (0, ())
+    assert played.state("a") == "in use"
+
+
+def test_what_is_said_of_a_drain_is_one_line(played: RayPlayed) -> None:
+    played.look(node(draining="it\n\x1b[2J" + 2000 * "x"))
+    (message,) = played.said(EventKind.MACHINE_CHANGED)
+    assert message.isprintable()
+    assert len(message) < 1200
+
+
+def test_a_node_that_never_joins_is_let_go_as_well(played: RayPlayed) -> None:
+    assert played.wish(node(), node("c")) == (2, ())
+    assert played.wish(node(), node("c"), later_s=300.0) == (0, ("id-b", "id-c"))
+
+
+def test_what_ray_has_taken_away_is_taken_out_of_the_pool(played: RayPlayed) -> None:
+    for name, owner in (("gone", RAY), ("adas", "ada")):
+        played.join(name, owner)
+    played.look(node())
+    played.look(node(), later_s=300.0)
+    assert played.state("b") == "drained"
+    played.look(later_s=10.0)
+    assert played.forgotten == []
+    played.look(later_s=LET_GO_GONE_S)
+    assert played.forgotten == ["b"], "it was let go"
+    played.look(later_s=GONE_S)
+    assert played.forgotten == ["b", "gone"]
+    assert [one.name for one in played.joining.all()] == ["adas"]
+
+
+def test_what_may_still_have_tasks_is_not_taken_out(played: RayPlayed) -> None:
+    played.fill(8)
+    played.here.clear()
+    played.look(node())
+    for _ in range(3):
+        played.look(later_s=GONE_S)
+    assert played.forgotten == []
+
+
+def test_jobs_of_a_queue_over_some_machines_bring_others_only_if_one_of_rays_is_among_them(played: RayPlayed) -> None:
+    queues = played.control.queues
+    queues.add_group(ResourceGroup(name="three", owner="ada", slots_per_host=3), "ada")
+    queues.add_queue(Queue(name="night", owner="ada", resource_group="three"), "ada")
+    for _ in range(3):
+        played.submit(max_tasks=8, queue="night")
+    played.settle(2.0)
+    assert played.wish(node("c")) == (1, ()), "those on the machines that are not Ray's are content"
+    assert played.wish(node()) == (3, ())
