@@ -53,6 +53,14 @@ def test_what_is_no_label_is_refused(labels: list[str]) -> None:
         read_settings([f"--label={label}" for label in labels], {})
 
 
+def test_a_server_has_slots_unless_other_machines_have_them() -> None:
+    assert read_settings(["--slots", "0", "--cluster", "agents", "--tls"], {}).num_slots == 0
+    with pytest.raises(InvalidInput, match="--cluster"):
+        read_settings(["--slots", "0"], {})
+    with pytest.raises(InvalidInput, match="-1 is out of range; give 0 to 4096"):
+        read_settings(["--slots", "-1", "--cluster", "agents", "--tls"], {})
+
+
 def test_every_option_is_shown_with_its_value_and_where_it_came_from(tmp_path: Path) -> None:
     argv = ["--slots=8", "--policy=fairshare", "--label=kind=gpu", "--label=rack=", "--tls-key=/k", "--tls-cert=/c"]
     env = {"PLIANT_HOME": str(tmp_path), "PLIANT_DATABASE": "postgresql://ann:hunter2@db/pliant?password=hunter3"}

@@ -110,7 +110,7 @@ def up(  # noqa: PLR0913 (one parameter per option)
     max_upload_gib: UploadOption = None,
     slots: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="CPU slots; default: one per GPU, or per CPU.", show_default=False),
+        typer.Option(min=0, metavar="N", help="CPU slots; default: one per GPU, or per CPU.", show_default=False),
     ] = None,
     label: LabelOption = None,
     policy: Annotated[PolicyName, typer.Option(help="Of the default queue.")] = PolicyName.FAIRSHARE,

@@ -44,15 +44,13 @@ def discover(num_slots: int | None, env: Mapping[str, str]) -> Devices:
     A CUDA_VISIBLE_DEVICES in `env` narrows the GPUs down, as it does for CUDA itself.
 
     Raises:
-        ValueError: fewer than one slot was declared.
+        ValueError: fewer than none were declared.
     """
     num_cpus = len(os.sched_getaffinity(0))
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if num_slots is not None:
-        if num_slots < 1:
-            raise ValueError(
-                f"num_slots is {num_slots}; declare at least 1, or leave it out to use what the machine has"
-            )
+        if num_slots < 0:
+            raise ValueError(f"num_slots is {num_slots}; declare 0 or more, or none to use what there is")
         return Devices(num_slots=num_slots, num_cpus=num_cpus, memory_bytes=memory_bytes)
     gpus = visible(_gpu_uuids(), env.get("CUDA_VISIBLE_DEVICES"))
     files = tuple(f"/dev/nvidia{_minor_number(int(gpu))}" for gpu in gpus)

@@ -116,7 +116,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         *_range_problem("--serve-grpc-port", given.serve_grpc_port or 0, 0, 65535),
         *_range_problem("--serve-processes", given.serve_processes, 1, MAX_GATEWAYS),
         *label_problems(given.label),
-        *(_range_problem("--slots", given.slots, 1, 4096) if given.slots is not None else ()),
+        *(_slots_problem(given) if given.slots is not None else ()),
         *_range_problem("--cooldown-s", given.cooldown_s, 0, 86400),
         *_range_problem("--lease-s", given.lease_s, 0.2, 86400),
         *_range_problem("--max-upload-gib", given.max_upload_gib, 1, 1 << 20),
@@ -182,7 +182,8 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     _add_tls(parser)
     add_site(parser, env)
     add_cluster(parser)
-    parser.add_argument("--slots", type=int, help="share the CPU in so many slots; default: one per GPU or CPU")
+    slots_help = "share the CPU in so many slots; default: one per GPU or CPU; 0 if other machines have all of them"
+    parser.add_argument("--slots", type=int, help=slots_help)
     label_help = "what resource groups choose this machine by; may be repeated"
     parser.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help=label_help)
     policies = [str(name) for name in PolicyName]
@@ -255,6 +256,12 @@ def _host_problems(given: argparse.Namespace) -> list[Problem]:
 def is_everywhere(host: str) -> bool:
     """Tell whether it stands for all addresses of a machine."""
     return is_address(host) and ipaddress.ip_address(host).is_unspecified
+
+
+def _slots_problem(given: argparse.Namespace) -> list[Problem]:
+    if given.slots == 0 and given.cluster is None:
+        return [Problem(field="--slots", message="0 is for a server with other machines; give --cluster as well")]
+    return _range_problem("--slots", given.slots, 0 if given.cluster else 1, 4096)
 
 
 def _range_problem(field: str, value: float, low: float, high: float) -> list[Problem]:
