@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from tests.contracts.starvation import starved_s
 from tests.e2e.pool import PYTHON, Pool, clean_env
-from tests.hosts import Host, HostProcess, Network
+from tests.hosts import Host, HostProcess, Network, require_hosts
 
 from pliant.client.http.home import read_record
 from pliant.core.errors import Unavailable
@@ -134,7 +134,10 @@ class HostsPool(Pool):
         self.agents[name] = self.hosts[name].popen(argv, env=self.env, output=self.home.parent / f"agent-{name}.log")
 
     def join_all(self) -> None:
+        """Have all hosts there, each with an agent that the server hears."""
         for name in AGENTS:
+            if not self.hosts[name].is_up:
+                self.restart_host(name)
             if name not in self.agents or self.agents[name].poll() is not None:
                 self.join(name)
         self.until_here(*AGENTS)
@@ -178,6 +181,18 @@ class HostsPool(Pool):
             with self.client() as client:
                 for name in names:
                     client.machines.put_back(name)
+
+
+@contextmanager
+def open_hosts(folder: Path) -> Iterator[HostsPool]:
+    """Yield a pool for the tests of a file; this thread speaks from its server's host."""
+    require_hosts()
+    folder.chmod(0o777)
+    with Network() as network:
+        pool = HostsPool(folder / "home", network)
+        with pool.hosts[SERVER].inside():
+            yield pool
+            pool.close()
 
 
 def runs_on(host: Host, pid: int) -> bool:

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from tests.contracts.faults import Act, Fault, Place
 from tests.e2e.conftest import running
-from tests.e2e.hosts_pool import AGENTS, GONE_S, LEASE_S, ORPHAN_S, SERVER, HostsPool, runs_on
+from tests.e2e.hosts_pool import GONE_S, LEASE_S, ORPHAN_S, HostsPool, open_hosts, runs_on
 from tests.e2e.trial import Trial
-from tests.hosts import Network, require_hosts
 
 from pliant.client import Client
 
@@ -24,14 +23,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 @pytest.fixture(scope="module")
 def _hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostsPool]:
-    require_hosts()
-    folder = tmp_path_factory.mktemp("hosts")
-    folder.chmod(0o777)
-    with Network() as network:
-        pool = HostsPool(folder / "home", network)
-        with pool.hosts[SERVER].inside():
-            yield pool
-            pool.close()
+    with open_hosts(tmp_path_factory.mktemp("hosts")) as pool:
+        yield pool
 
 
 @pytest.fixture
@@ -39,9 +32,6 @@ def hosts(_hosts: HostsPool) -> HostsPool:
     """A pool with all its machines there, and no job on them."""
     _hosts.network.heal()
     running(_hosts)
-    for name in AGENTS:
-        if not _hosts.hosts[name].is_up:
-            _hosts.restart_host(name)
     _hosts.join_all()
     with _hosts.client() as client:
         for job in client.jobs().jobs:

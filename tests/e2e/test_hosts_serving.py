@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import running
-from tests.e2e.hosts_pool import AGENTS, SERVER, HostsPool
+from tests.e2e.hosts_pool import SERVER, HostsPool, open_hosts
 from tests.e2e.pool import PYTHON, clean_env
 from tests.e2e.serving import crowd, write_model
 from tests.e2e.test_searches import NUM_TRIALS, OPTIONS, SCRIPT, SPACE
-from tests.hosts import Network, require_hosts
 
 from pliant.api.endpoints import KernelView
 from pliant.api.trust import Trust
@@ -44,23 +43,14 @@ sys.exit(int(sys.argv[2]))
 
 @pytest.fixture(scope="module")
 def _hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostsPool]:
-    require_hosts()
-    folder = tmp_path_factory.mktemp("hosts")
-    folder.chmod(0o777)
-    with Network() as network:
-        pool = HostsPool(folder / "home", network)
-        with pool.hosts[SERVER].inside():
-            yield pool
-            pool.close()
+    with open_hosts(tmp_path_factory.mktemp("hosts")) as pool:
+        yield pool
 
 
 @pytest.fixture
 def hosts(_hosts: HostsPool) -> HostsPool:
     """A pool with all its machines there."""
     running(_hosts)
-    for name in AGENTS:
-        if not _hosts.hosts[name].is_up:
-            _hosts.restart_host(name)
     _hosts.join_all()
     return _hosts
 
