@@ -1,5 +1,7 @@
 """Many exits at once are few transactions, and mean what they mean one by one."""
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,24 +14,26 @@ from pliant.core.lifecycle import JobState
 NUM_TASKS = 8
 
 
-def started(home: Path) -> tuple[World, JobId]:
+@contextmanager
+def started(home: Path) -> Iterator[tuple[World, JobId]]:
     home.mkdir()
     world = World(home, NUM_TASKS)
     bounds = {"min_tasks": NUM_TASKS, "max_tasks": NUM_TASKS, "virtual_workers": NUM_TASKS}
-    return world, JobId(world.submit(fixed=True, max_restarts=0, **bounds))
+    with closing(world.store):
+        yield world, JobId(world.submit(fixed=True, max_restarts=0, **bounds))
 
 
 def test_exits_that_come_together_are_written_together(tmp_path: Path) -> None:
-    world, job_id = started(tmp_path / "together")
-    for task in world.tasks(job_id):
-        world.exit(task.id, 0)
-    world.clock.advance(0.0)
-    writes: list[int] = []
-    world.control.subscribe(lambda: writes.append(1))
-    world.control.tick()
-    assert world.job(job_id).state is JobState.COMPLETED
-    assert len(writes) < NUM_TASKS / 2
-    assert [task.exit_code for task in world.store.tasks(job_id)] == [0] * NUM_TASKS
+    with started(tmp_path / "together") as (world, job_id):
+        for task in world.tasks(job_id):
+            world.exit(task.id, 0)
+        world.clock.advance(0.0)
+        writes: list[int] = []
+        world.control.subscribe(lambda: writes.append(1))
+        world.control.tick()
+        assert world.job(job_id).state is JobState.COMPLETED
+        assert len(writes) < NUM_TASKS / 2
+        assert [task.exit_code for task in world.store.tasks(job_id)] == [0] * NUM_TASKS
 
 
 @pytest.mark.parametrize("codes", [(0,) * NUM_TASKS, (0, 0, 3, 0, 1, 0, 0, 0)])
@@ -39,12 +43,12 @@ def test_exits_mean_the_same_together_and_one_by_one(
     ends = []
     for most in (1, NUM_TASKS):
         monkeypatch.setattr(intake, "MAX_EXITS", most)
-        world, job_id = started(tmp_path / str(most))
-        for task, code in zip(world.tasks(job_id), codes, strict=True):
-            world.exit(TaskId(task.id), code)
-        world.clock.advance(0.0)
-        world.settle()
-        tasks = [(task.id, task.state, task.exit_code) for task in world.store.tasks(job_id)]
-        job = world.job(job_id)
-        ends.append((job.state, job.reason.replace(str(world.home), ""), job.num_slots, tasks))
+        with started(tmp_path / str(most)) as (world, job_id):
+            for task, code in zip(world.tasks(job_id), codes, strict=True):
+                world.exit(TaskId(task.id), code)
+            world.clock.advance(0.0)
+            world.settle()
+            tasks = [(task.id, task.state, task.exit_code) for task in world.store.tasks(job_id)]
+            job = world.job(job_id)
+            ends.append((job.state, job.reason.replace(str(world.home), ""), job.num_slots, tasks))
     assert ends[0] == ends[1]

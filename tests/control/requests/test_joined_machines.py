@@ -1,6 +1,8 @@
 """Machines that have joined, as people see them: away, and removed."""
 
 import itertools
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +30,7 @@ def links() -> Links:
 
 
 @pytest.fixture
-def two(tmp_path: Path, links: Links) -> TwoMachines:
+def two(tmp_path: Path, links: Links) -> Iterator[TwoMachines]:
     """The server's own machine is b; a has joined and is here, gpu9 has joined and is away."""
     world = TwoMachines(tmp_path)
     numbers = itertools.count(1)
@@ -48,7 +50,8 @@ def two(tmp_path: Path, links: Links) -> TwoMachines:
         is_here=links.here.__contains__,
         forget=links.forgotten.append,
     )
-    return world
+    with closing(world.store):
+        yield world
 
 
 def states(world: TwoMachines) -> dict[str, str]:
@@ -111,5 +114,5 @@ def test_the_servers_own_machine_is_not_removed(two: TwoMachines) -> None:
 
 def test_a_server_that_takes_no_machines_says_so(tmp_path: Path) -> None:
     world = TwoMachines(tmp_path)
-    with pytest.raises(Conflict, match="was not started with --cluster"):
+    with closing(world.store), pytest.raises(Conflict, match="was not started with --cluster"):
         world.control.inquiries.machines.remove("a", "ada")

@@ -1,5 +1,7 @@
 """Machines that are drained, slots that are excluded: who leaves, who stays, and that nothing is started there."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,8 +38,10 @@ class TwoMachines(World):
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> TwoMachines:
-    return TwoMachines(tmp_path)
+def two(tmp_path: Path) -> Iterator[TwoMachines]:
+    two = TwoMachines(tmp_path)
+    with closing(two.store):
+        yield two
 
 
 def fixed(world: World, size: int) -> JobId:

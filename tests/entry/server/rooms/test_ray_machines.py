@@ -1,6 +1,8 @@
 """Between Ray's autoscaler and the pool: over a real control room, on a played cluster."""
 
 import itertools
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,8 +73,18 @@ def node(name: str = "b", *, scales: bool = True, draining: str = "") -> RayNode
 
 
 @pytest.fixture
-def played(tmp_path: Path) -> RayPlayed:
-    return RayPlayed(tmp_path)
+def played(tmp_path: Path) -> Iterator[RayPlayed]:
+    played = RayPlayed(tmp_path)
+    with closing(played.store):
+        yield played
+
+
+@pytest.fixture
+def unlimited(tmp_path: Path) -> Iterator[RayPlayed]:
+    """Nothing may be asked of Ray's autoscaler."""
+    played = RayPlayed(tmp_path, None)
+    with closing(played.store):
+        yield played
 
 
 def test_what_waits_brings_machines_and_what_is_idle_is_drained_and_let_go(played: RayPlayed) -> None:
@@ -117,17 +129,16 @@ def test_what_people_have_drained_stays_so(played: RayPlayed) -> None:
     assert played.control.inquiries.machines.get("b", None).drained_by == "ada"
 
 
-def test_without_limits_nothing_is_asked_but_what_ray_drains_is_drained(tmp_path: Path) -> None:
-    played = RayPlayed(tmp_path, None)
-    job_id = played.fill(8)
-    assert played.look(node(), later_s=1000.0) is None
-    assert played.look(node(draining="Ray drains it")) is None
-    played.train(job_id)
-    played.settle(2.0)
-    assert (played.places(job_id), played.state("b")) == ({"a": 4}, "drained")
-    assert "b was drained by Ray's autoscaler (Ray drains it)" in played.said(EventKind.MACHINE_CHANGED)[0]
-    played.look(node())
-    assert played.state("b") == "in use", "its node has started anew"
+def test_without_limits_nothing_is_asked_but_what_ray_drains_is_drained(unlimited: RayPlayed) -> None:
+    job_id = unlimited.fill(8)
+    assert unlimited.look(node(), later_s=1000.0) is None
+    assert unlimited.look(node(draining="Ray drains it")) is None
+    unlimited.train(job_id)
+    unlimited.settle(2.0)
+    assert (unlimited.places(job_id), unlimited.state("b")) == ({"a": 4}, "drained")
+    assert "b was drained by Ray's autoscaler (Ray drains it)" in unlimited.said(EventKind.MACHINE_CHANGED)[0]
+    unlimited.look(node())
+    assert unlimited.state("b") == "in use", "its node has started anew"
 
 
 def test_what_ray_drains_counts_for_nothing_and_another_one_comes(played: RayPlayed) -> None:
