@@ -10,6 +10,7 @@ from tests.control.conftest import World
 from pliant.control.loop import intake
 from pliant.core.job import JobId, TaskId
 from pliant.core.lifecycle import JobState
+from pliant.core.link import Failed
 
 NUM_TASKS = 8
 
@@ -52,3 +53,30 @@ def test_exits_mean_the_same_together_and_one_by_one(
             job = world.job(job_id)
             ends.append((job.state, job.reason.replace(str(world.home), ""), job.num_slots, tasks))
     assert ends[0] == ends[1]
+
+
+def test_what_comes_in_while_much_is_taken_in_counts_before_a_deadline_that_passes_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program has raised. Why is told while exits of another job are taken in, each of which takes two seconds."""
+    monkeypatch.setattr(intake, "MAX_EXITS", 1)
+    job_id = world.submit()
+    (task_id,) = world.members(job_id)
+    other = world.submit(fixed=True, min_tasks=2, max_tasks=2, virtual_workers=2)
+    world.cluster.exit(task_id, 1)
+    world.settle(0.2)
+    for task in world.tasks(other):
+        world.exit(task.id, 0)
+    world.clock.advance(0.0)
+
+    def take_long() -> None:
+        end()
+        world.say(task_id, Failed(error="ValueError: bad", traceback="ValueError: bad"))
+        world.clock.advance(2.0)
+
+    end = world.control.subscribe(take_long)
+    world.control.tick()
+    assert world.tasks(other), "the tick has ended before the rest"
+    world.control.tick()
+    world.settle(0.2)
+    assert "raised ValueError: bad" in world.job(job_id).reason

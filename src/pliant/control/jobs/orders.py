@@ -37,11 +37,10 @@ def order_form(
     """
     folders = settings.folders(job.id)
     python = python or job.spec.python
-    argv, cwd, result, model = (
-        (job.spec.script, *job.spec.args),
-        *map(str, (folders.code, folders.result, folders.weights)),
-    )
-    logs, confinement = str(folders.logs), _confinement(job, folders, settings, python, user)
+    argv = (job.spec.script, *job.spec.args)
+    cwd, logs = str(folders.code), str(folders.logs)
+    result, model = str(folders.result), str(folders.weights)
+    confinement = _confinement(job, folders, settings, python, user)
     environment = _environment_of(job, settings)
 
     def order(task: Task, start: TaskStart) -> StartOrder:

@@ -130,8 +130,8 @@ class Control:
         self._leases = Leases(settings.timeouts.lease_s)
         self._intake = Intake(self._ledger, self._inbox, self._leases, cluster, links, clock, settings.timeouts)
         self._deferred = self._intake.deferred
-        self._is_behind = False
-        """The links were not read just before the items were counted that are taken in now."""
+        self._due_until: float | None = None
+        """What is taken in now came before: no later deadline is judged. None: links are unread, and none is at all."""
         self._closed = threading.Event()
 
     # What comes in, from any thread
@@ -254,14 +254,14 @@ class Control:
         with self._ledger.lock, counts.timed(counts.ticks_s):
             now = self._clock.now()
             if not self._intake.num_left:
-                self._is_behind = self._leases.is_behind(now)  # before items are counted: what is read later is none
+                self._due_until = None if self._leases.is_behind(now) else now  # what is read later is none of them
                 self._intake.count()  # of what comes in meanwhile there may be no end
             self._ticked_at = now
             self._intake.take(now + TICK_S)
             if self._intake.num_left:
                 return
-            if not self._is_behind:  # else what would meet the deadlines may be unread still
-                self._take_due(now)
+            if self._due_until is not None:
+                self._take_due(self._due_until)
             if not self._ledger.draining:
                 self._planner.plan(now)
             self._ledger.capacity.note(now, self._out_of_use.usable_now())
