@@ -1,7 +1,7 @@
 """What the scheduler sees (`Snapshot`) and what it decides (`Plan`); both are values."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pliant.core.job import JobId, NodeId, TaskId
@@ -44,6 +44,17 @@ class NodeView:
     """What does not, since that host cannot do it."""
     away: bool = False
     """Nothing is heard of it: of its slots only those are named that are held as far as is known."""
+
+
+def without_slots(nodes: Iterable[NodeView], gone: Collection[tuple[NodeId, int]]) -> tuple[NodeView, ...]:
+    """Return hosts without these of their slots; those that keep all are as they were."""
+    hosts = {node_id for node_id, _ in gone}
+    return tuple(
+        replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in gone))
+        if node.id in hosts
+        else node
+        for node in nodes
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from pliant.policy.autoscale.machines import (
     MachinePlan,
     PooledMachine,
     SlotDemand,
-    next_change,
     plan_machines,
 )
 
@@ -66,11 +65,9 @@ def test_the_example_of_the_module() -> None:
     assert (plan.num_machines, plan.let_go, plan.idle_since) == (2, frozenset(), {})
     idle = plan_machines(both, (), LIMITS, plan, 100.0)
     assert (idle.num_machines, idle.let_go) == (2, frozenset())
-    assert next_change(idle, LIMITS, 100.0) == 400.0
     assert not plan_machines(both, (), LIMITS, idle, 399.9).let_go
     gone = plan_machines(both, (), LIMITS, idle, 400.0)
     assert (gone.num_machines, gone.let_go) == (0, frozenset("ab"))
-    assert next_change(gone, LIMITS, 400.0) is None
     assert plan_machines(both, (), limits, idle, 400.0).let_go == {"b"}
     again = plan_machines(both, (job(6),), LIMITS, gone, 401.0)
     assert (again.num_machines, again.let_go) == (1, frozenset("b")), "it is wished again before a new one is"

@@ -19,7 +19,7 @@ from pliant.core.event import EventKind
 from pliant.core.job import JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobEvent, JobState, TaskState
 from pliant.core.machine import join_exclusions
-from pliant.core.plan import Grant, NodeView, Plan, QueueRules, Snapshot
+from pliant.core.plan import Grant, NodeView, Plan, QueueRules, Snapshot, without_slots
 from pliant.core.ports import Observation
 from pliant.core.workload import Workload
 
@@ -68,7 +68,7 @@ def seen_by_scheduler(
     stay = {(task.node_id, slot) for one in workloads if one.pinned for task in one.tasks for slot in task.slots}
     queues = views(out_of_use.usable(observed.nodes, but=stay))
     return Snapshot(
-        nodes=_without(observed.nodes, strange | (out_of_use.closed(observed.nodes) - stay)),
+        nodes=without_slots(observed.nodes, strange | (out_of_use.closed(observed.nodes) - stay)),
         workloads=workloads,
         queues=queues,
         excluded=_excluded(queues, views(observed.nodes), out_of_use.words(observed.nodes)),
@@ -96,18 +96,6 @@ def _excluded(
         if lost:
             found[now.name] = join_exclusions(lost)
     return found
-
-
-def _without(nodes: Iterable[NodeView], held: set[tuple[NodeId, int]]) -> tuple[NodeView, ...]:
-    if not held:
-        return tuple(nodes)
-    hosts = {node_id for node_id, _ in held}
-    return tuple(
-        replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in held))
-        if node.id in hosts
-        else node
-        for node in nodes
-    )
 
 
 UserOf = Callable[[LiveJob], RunAs | None]

@@ -11,7 +11,6 @@ are excluded.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from pliant.control.jobs.ledger import Ledger
@@ -20,7 +19,7 @@ from pliant.core.event import EventKind
 from pliant.core.job import NodeId
 from pliant.core.joining import JoinedMachine
 from pliant.core.machine import MachineDrain, SlotExclusion, exclusion_name, exclusion_words
-from pliant.core.plan import NodeView
+from pliant.core.plan import NodeView, without_slots
 from pliant.core.ports import Clock, Store
 from pliant.core.registry import Registry, iterate_nouns
 from pliant.policy.schedule.order import natural
@@ -86,7 +85,7 @@ class OutOfUse:
 
     def usable(self, nodes: Sequence[NodeView], but: Collection[Slot] = ()) -> tuple[NodeView, ...]:
         """Return these hosts with the slots that count: those that are not excluded, and those named."""
-        return _without(nodes, self.excluded(nodes) - set(but))
+        return without_slots(nodes, self.excluded(nodes) - set(but))
 
     def usable_now(self) -> tuple[NodeView, ...]:
         """Return the hosts that there are now with the slots that count."""
@@ -95,7 +94,7 @@ class OutOfUse:
     def open_now(self) -> tuple[NodeView, ...]:
         """Return the hosts that there are now with the slots on which tasks are started."""
         nodes = self._nodes()
-        return _without(nodes, self.closed(nodes))
+        return without_slots(nodes, self.closed(nodes))
 
     def words(self, nodes: Iterable[NodeView]) -> Mapping[NodeId, str]:
         """Return what is excluded of each of these hosts, in words; of most nothing."""
@@ -240,18 +239,6 @@ def note_machine_change(ledger: Ledger, message: str, name: str, who: str) -> No
     draft.say(EventKind.MACHINE_CHANGED, message, data={"name": name, "who": who})
     ledger.dirty = True
     ledger.commit(draft)
-
-
-def _without(nodes: Iterable[NodeView], gone: Collection[Slot]) -> tuple[NodeView, ...]:
-    if not gone:
-        return tuple(nodes)
-    machines = {node_id for node_id, _ in gone}
-    return tuple(
-        replace(node, slots=tuple(slot for slot in node.slots if (node.id, slot) not in gone))
-        if node.id in machines
-        else node
-        for node in nodes
-    )
 
 
 def _what(machine: str, slots: Sequence[int | None] | None) -> str:

@@ -13,6 +13,6 @@ if __name__ == "__main__":
         gc.disable()  # next to nothing of what modules make is garbage; to look for it takes a tenth of the time
         from pliant.entry.server.process import main
 
-        gc.freeze()  # nor is it looked at again whenever all else is: each of these pauses would hold up a decision
+        gc.freeze()  # the collections of its start have less to look through
         gc.enable()
     exit_with(main(sys.argv[1:]))

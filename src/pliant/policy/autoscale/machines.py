@@ -1,10 +1,10 @@
 """How many machines an autoscaler is asked for, and which it may take away: `plan_machines`. Pure.
 
 Theory of operation. All that runs, waits or could grow is laid out on the machines that there are, what runs first and
-tasks with the most
-slots first: on those that no autoscaler can take away, then on its own, those that work before those that are idle and
-those that were let go at last. What is left over is laid out on new ones. So the wish is what must fit in all, as
-Ray's standing request is. A machine is let go if it has no task, had none for `idle_s`, and nothing was laid on it.
+tasks with the most slots first: on those that no autoscaler can take away, then on its own, those that work before
+those that are idle and those that were let go at last. What is left over is laid out on new ones. So the wish is what
+must fit in all, as Ray's standing request is. A machine is let go if it has no task, had none for `idle_s`, and nothing
+was laid on it.
 
 Example: 2 slots are the server's own, a new machine has 4, at most 3 of them. A job of 1 to 10 tasks arrives: 2 tasks
 are laid out at home, so 2 machines are wished, and the job grows onto them. It ends at 100 s: both are idle from then
@@ -113,12 +113,6 @@ def plan_machines(
         let_go=frozenset(one.name for one in every if one.name not in kept),
         idle_since=idle_since,
     )
-
-
-def next_change(plan: MachinePlan, limits: MachineLimits, now: float) -> float | None:
-    """Return when time alone may let a machine go; None: never."""
-    instants = (since + limits.idle_s for name, since in plan.idle_since.items() if name not in plan.let_go)
-    return min((at for at in instants if at > now), default=None)
 
 
 def _precedence(
