@@ -102,6 +102,28 @@ def test_slots_are_emptied_for_a_minimum_that_fits_in_no_slot_as_they_are() -> N
     assert len(held(world, 3)) == 1
 
 
+def test_only_as_many_leave_as_make_room_for_a_minimum() -> None:
+    """Both tasks of the newcomer go where one large task leaves, so the other large one stays."""
+    world, _ = settled(part("large", 1, 900, (1, 2)), nodes=(2,))
+    world.put(part("small", 2, 250, (2, 2)))
+    made = world.decide()
+
+    assert len(made.grants[JobId("job-1")].leave) == 1
+    world.settle(20)
+    assert len(held(world, 1)) == 1
+    assert len(set(held(world, 2))) == 1
+
+
+def test_a_wide_task_gets_its_node_though_others_move_for_it() -> None:
+    """What moves for it stays where it has gone: it does not come back as soon as the node is empty."""
+    policy = Policy(name=PolicyName.FIFO, cooldown_s=0.0)
+    large, small = part("large", 1, 900, (1, 4), priority=9000), part("small", 3, 250, (2, 2), priority=9000)
+    world, _ = settled(large, job("wide", 2, bounds=(1, 1), size=3), small, nodes=(3, 1, 1), policy=policy)
+
+    assert {node for node, _ in held(world, 2)} == {"node-1"}
+    assert {node for node, _ in (*held(world, 1), *held(world, 3))} == {"node-2", "node-3"}
+
+
 def test_a_minimum_that_does_not_fit_waits_and_takes_nobodys_slot() -> None:
     digits, shop = part("digits", 1, 600, (2, 2), on=((1, 0), (1, 1))), part("shop", 2, 600, (1, 1))
     world, made = settled(digits, shop, nodes=(2,))

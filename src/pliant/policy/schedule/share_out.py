@@ -140,7 +140,7 @@ class _Work:
         """Find room for what minimums lack; take others' surplus for it, and in the end empty slots."""
         self._place_up_to([part.least for part in self.parts])
         for part in self._lacking():
-            while part.target < part.least and self._take_surplus(part, for_minimum=True):
+            while part.target < part.least and self._find_room(part, for_minimum=True):
                 pass
         if self._lacking():
             self._empty_slots()
@@ -201,10 +201,14 @@ class _Work:
         held_back = False
         for part in sorted(self.parts, key=lambda part: -part.size):
             while part.target < part.share and part.may_start:
-                if not self._take_surplus(part, for_minimum=False):
+                if not self._find_room(part, for_minimum=False):
                     held_back = held_back or any(p.kept > p.share and not p.gives_up for p in self.parts)
                     break
         return held_back
+
+    def _find_room(self, part: _Part, *, for_minimum: bool) -> bool:
+        """Find room for one more task: where a larger one was told to leave before, else with the surplus of others."""
+        return self._place(part) or self._take_surplus(part, for_minimum=for_minimum)
 
     def _take_surplus(self, part: _Part, *, for_minimum: bool) -> bool:
         """Have as few tasks leave as make room for one of a part in one slot; tell whether there are such tasks."""
