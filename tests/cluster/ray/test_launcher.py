@@ -183,5 +183,5 @@ def test_an_agent_gets_the_environment_of_the_machine() -> None:
 
 def test_a_launcher_that_is_closed_leaves_no_thread(folder: Path) -> None:
     with launched(folder):
-        pass
+        first_agent(folder)  # one that has not said yet that it is there would be left behind
     assert not [thread for thread in threading.enumerate() if thread.name == "launcher"]
