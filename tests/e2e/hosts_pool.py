@@ -80,10 +80,15 @@ class HostsPool(Pool):
             host.address,
             "--agent-port",
             str(AGENT_PORT),
+            *self.own_machine(name),
         ]
         argv += ["--orphan-s", str(ORPHAN_S), "--allow", f"{self.home.parent.parent}:rw", *self.options, *options]
         env = self.env | ({} if self.database is None else {"PLIANT_DATABASE": self.database})
         return host.popen(argv, env=env, output=self.home.parent / "up.log")
+
+    def own_machine(self, name: str) -> list[str | Path]:
+        """Return how the server that runs on a host shall start the agent there."""
+        return ["--machine-name", name, "--agent-dir", self.home.parent / f"agent-{name}"]
 
     def listens(self) -> bool:
         try:

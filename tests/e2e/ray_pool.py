@@ -37,6 +37,9 @@ class RayPool(HostsPool):
         (quick / "rfc3987_syntax.py").write_text(_NOT_NEEDED)
         self.env["PYTHONPATH"] = f"{quick}{os.pathsep}{self.env['PYTHONPATH']}"
 
+    def own_machine(self, name: str) -> list[str | Path]:
+        return []  # Ray starts the agent there, too
+
     def start_head(self, *options: str) -> None:
         """Start Ray's head on the server's host."""
         head = ["--head", f"--port={RAY_PORT}", "--include-dashboard=false", "--include-log-monitor=false"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.contracts.faults import Act, Fault, Place
 from tests.e2e.conftest import running
-from tests.e2e.hosts_pool import GONE_S, LEASE_S, ORPHAN_S, HostsPool, open_hosts, runs_on
+from tests.e2e.hosts_pool import GONE_S, LEASE_S, ORPHAN_S, SERVER, HostsPool, open_hosts, runs_on
 from tests.e2e.trial import Trial
 
 from pliant.client import Client
@@ -56,7 +56,7 @@ def test_a_training_grows_over_all_machines_and_leaves_one_that_is_drained(
 ) -> None:
     with hosts.without("c", "d"):
         job = trial(hosts, client, tmp_path)
-        assert hosts.node_of(job.until_calm(4)) == {"local", "b"}
+        assert hosts.node_of(job.until_calm(4)) == {SERVER, "b"}
     assert hosts.node_of(job.until_calm(5)) > {"b"}
     with hosts.without("b"):
         hosts.until_state("b", "drained")
@@ -143,7 +143,7 @@ def test_a_training_that_is_partly_cut_off_goes_on_without_that_part(
 def test_a_training_that_is_wholly_cut_off_trains_on_and_is_started_nowhere_else(
     hosts: HostsPool, client: Client, tmp_path: Path
 ) -> None:
-    with hosts.without("local", "b", "d"):
+    with hosts.without(SERVER, "b", "d"):
         job = trial(hosts, client, tmp_path, max_tasks=2, epochs=80)
         before = {task.id for task in job.until_calm(2)}
     at, step = time.time(), job.beats()[-1].step
@@ -160,7 +160,7 @@ def test_a_training_that_is_wholly_cut_off_trains_on_and_is_started_nowhere_else
 def test_what_is_cut_off_for_too_long_ends_itself_before_it_is_begun_again_elsewhere(
     hosts: HostsPool, client: Client, tmp_path: Path
 ) -> None:
-    with hosts.without("local", "b", "d"):
+    with hosts.without(SERVER, "b", "d"):
         job = trial(hosts, client, tmp_path, max_tasks=2, epochs=120, checkpoint_every_s=1.0)
         tasks = job.until_calm(2)
     before, pids, c = {task.id for task in tasks}, [task.pid or 0 for task in tasks], hosts.hosts["c"]
@@ -185,7 +185,7 @@ def test_what_is_cut_off_for_too_long_ends_itself_before_it_is_begun_again_elsew
 def test_a_server_that_is_killed_while_a_host_is_cut_off_starts_nothing_twice(
     hosts: HostsPool, client: Client, tmp_path: Path
 ) -> None:
-    with hosts.without("local", "b", "d"):
+    with hosts.without(SERVER, "b", "d"):
         job = trial(hosts, client, tmp_path, max_tasks=2, epochs=120)
         before = {task.id for task in job.until_calm(2)}
     other = Trial.begin(hosts, client, tmp_path / "other", epochs=120, max_tasks=3)

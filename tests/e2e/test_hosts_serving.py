@@ -71,7 +71,7 @@ def test_an_endpoint_answers_from_several_hosts_and_goes_on_when_one_of_them_is_
 ) -> None:
     trust = Trust(certificate=hosts.home / "address" / "server.pem").context()
     token = (hosts.home / "token").read_text().strip()
-    with hosts.without("local"):
+    with hosts.without(SERVER):
         client.endpoints.deploy(
             "slow", write_model(tmp_path / "slow", seconds=0.1), kernel_min=2, kernel_max=3, batch_size=1, pipe_size=1
         )
@@ -101,7 +101,7 @@ def test_a_fixed_job_meets_over_two_hosts_and_its_log_result_and_exit_code_are_a
 ) -> None:
     script, gate = tmp_path / "pair.py", tmp_path / "gate"
     script.write_text(PAIR)
-    with hosts.without("local", "d"):
+    with hosts.without(SERVER, "d"):
         job_id = hosts.submit(script, "--fixed", "3", "--max-restarts", "0", args=(str(gate), "7"))
         hosts.until(lambda: client.job(job_id).job.state == "running", "all processes are there")
     hosts.until(lambda: "met the others" in hosts.cli("logs", job_id, "--task", "3"), "they have met")
@@ -135,7 +135,7 @@ def test_a_search_over_hosts_goes_on_when_a_host_with_trials_is_lost(
         jobs = [job for job in client.jobs(limit=1000).jobs if job.spec.name.startswith("lost#") and not job.ended]
         return {task.node_id for job in jobs for task in hosts.training(client, job.id)}
 
-    with hosts.without("local"):
+    with hosts.without(SERVER):
         found = hosts.until(training, "a trial trains")
         hosts.kill_host(next(iter(found)))
     pace.write_text("0")

@@ -56,7 +56,7 @@ def test_a_training_goes_on_with_the_same_tasks_when_the_whole_host_of_the_serve
             hosts.until_here("b", "c")
             standby = hosts.start_server(STANDBY, "--standby")
             hosts.until(lambda: (hosts.home / "standby.json").exists(), "the standby waits", 60)
-            with hosts.client() as client, hosts.without("local"):
+            with hosts.client() as client, hosts.without(SERVER):
                 job = Trial.begin(hosts, client, tmp_path / "trial", epochs=40, max_tasks=4)
                 before = {task.id for task in job.until_calm(4)}
             at, step = time.time(), job.beats()[-1].step

@@ -58,13 +58,13 @@ def test_a_training_grows_onto_a_node_of_ray_and_outlives_all_that_is_rays(
 
     for name in ("b", SERVER):
         pool.kill_ray(name)
-    pool.until(lambda: "AgentLauncher" not in processes(pool, "b"), "the launcher has ended with its raylet")
+    pool.until(lambda: "RayLauncher" not in processes(pool, "b"), "the launcher has ended with its raylet")
     assert {task.id for task in job.until_calm(4)} == tasks
     assert pool.agent_pid("b") == agent
 
     pool.start_head()
     pool.start_node("b")
-    pool.until(lambda: "AgentLauncher" in processes(pool, "b"), "there is another launcher", 90.0)
+    pool.until(lambda: "RayLauncher" in processes(pool, "b"), "there is another launcher", 90.0)
     pool.until(lambda: pool.log().count("an agent runs on b") >= 2, "it has found the agent")
     assert pool.agent_pid("b") == agent
     pool.hosts["b"].run(["kill", "-9", str(agent)])

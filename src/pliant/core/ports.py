@@ -134,7 +134,7 @@ class TaskExit:
 
     @property
     def went_with_its_machine(self) -> bool:
-        """The machine was lost, and nobody saw the process end: neither it nor its job is to blame."""
+        """The machine was lost, or was left without a server: neither the process nor its job is to blame."""
         return self.exit_code is None and bool(self.cause)
 
 

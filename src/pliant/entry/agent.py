@@ -67,6 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--slots", type=int, help="shares of the CPU; left out: the GPUs, or else the CPUs")
     parser.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help="for resource groups")
     parser.add_argument("--interface", default=AUTO, help="where others reach its tasks: a name, an address, a network")
+    patience_help = "end if no server was reached for so long, and the tasks have ended; left out: wait for one"
+    parser.add_argument("--patience-s", type=float, metavar="SECONDS", help=patience_help)
     parser.add_argument("--entry", default=ENTRY, help="module:function of the tasks' program")
     parser.add_argument("--no-preload", action="store_true", help="tasks import by themselves")
     return parser
@@ -86,7 +88,7 @@ def _serve(options: argparse.Namespace) -> int:
             identity=identity, incarnation=incarnation, versions=versions(), servers=servers.all, now=SystemClock().now
         )
     )
-    connection = link.connect(_log.warning)
+    connection = link.connect(_log.warning, options.patience_s)
     servers.learn(connection)
     _check_folder(connection.welcome.rules, identity.name)
     settings = _settings(options, state_dir, identity.name, connection)
@@ -147,6 +149,7 @@ def _settings(options: argparse.Namespace, state_dir: Path, name: str, connectio
         max_log_bytes=rules.max_log_bytes,
         preload=() if options.no_preload else rules.preload,
         entry=options.entry,
+        waits_for_a_server=options.patience_s is None,
     )
 
 

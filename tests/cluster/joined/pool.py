@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,9 +121,18 @@ class Pool:
         )
         return made.text
 
-    def add(self, name: str = NODE, *, port: int | None = None, num_slots: int = NUM_SLOTS) -> "AgentProcess":
+    def add(
+        self,
+        name: str = NODE,
+        *,
+        port: int | None = None,
+        num_slots: int = NUM_SLOTS,
+        options: Sequence[str] = (),
+    ) -> "AgentProcess":
         """Let a machine join, by way of a proxy's port or directly, and return its agent; it may not be there yet."""
-        agent = AgentProcess(pool=self, name=NodeId(name), port=port or self.port, num_slots=num_slots)
+        agent = AgentProcess(
+            pool=self, name=NodeId(name), port=port or self.port, num_slots=num_slots, options=list(options)
+        )
         self.agents.append(agent)
         agent.start()
         return agent

@@ -184,7 +184,30 @@ def test_a_server_that_is_not_sure_to_lead_prolongs_nobodys_life(open_pool: Call
     pool.is_sure = False
 
     ended = stage.exit_of(task_id, exits)
-    assert ended.exit_code == -9
+    assert ended.went_with_its_machine, "nobody is to blame"
+    assert "reached no server" in ended.cause
+    assert not ended.facts.out_of_memory
+
+
+def test_an_agent_that_waits_for_no_server_ends_with_its_tasks_and_the_next_one_tells_why_they_ended(
+    open_pool: Callable[..., Pool],
+) -> None:
+    pool = open_pool(orphan_s=2.0)
+    machine = pool.add(options=["--patience-s", "2"])
+    task_id = pool.stage().start("job-1.1", (0,))
+    (task,) = pool.nodes.observe().tasks
+    pid = pool.stage().pid_of(task_id)
+    pool.stop()
+
+    until(lambda: machine.process.poll() is not None, "it ends")
+    assert process.stamp(pid) is None
+    machine.start()
+    until(lambda: machine.process.poll() is not None, "the next one finds no server, and ends as well")
+    pool.begin({NodeId(NODE): (task,)})
+    machine.start()
+    stage = pool.stage()
+    ended = stage.exit_of(task_id, stage.exits())
+    assert ended.went_with_its_machine
     assert "reached no server" in ended.cause
 
 

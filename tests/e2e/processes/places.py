@@ -41,7 +41,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cli/jobs/run.py run": ("alone",),
         "cli/searches/storage.py _ask": ("alone",),
         "cluster/agent/inspector.py _start": ("inspector",),
-        "cluster/ray/launcher.py _start": ("agent",),
+        "cluster/launcher.py _start": ("agent",),
         "cluster/zygote/child.py _run_other_python": ("interpreter",),
         "cluster/zygote/handle.py _spawn": ("zygote",),
         "cluster/zygote/zygote.py _fork": ("elastic", "fixed", "kernel", "sidecar"),

@@ -24,6 +24,10 @@ _TABLE: Final[Table] = {
     "orphan_s": ask(
         "An agent that reaches no server ends its tasks after so many seconds; default: 60.", metavar="S", type=float
     ),
+    "machine_name": ask("Of this machine in the pool; default: its host name.", metavar="NAME", type=str),
+    "agent_dir": ask(
+        "Folder of this machine alone for its agent; default: below /var/lib or your home.", metavar="DIR", type=Path
+    ),
     "ray_machines": ask("Ask Ray's autoscaler for so many machines, as jobs need them.", metavar="MIN..MAX", type=str),
     "ray_slots": ask("Slots of a new one; default: one is asked for, to see.", metavar="N", type=int),
     "ray_idle": ask("Give one back that has had no task for so long; default: 5m.", metavar="TIME", type=str),

@@ -73,10 +73,10 @@ from pliant.cluster.agent.messages import (
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.tasks import Tasks
 from pliant.cluster.zygote import records
-from pliant.cluster.zygote.deadline import OrphanDeadline
+from pliant.cluster.zygote.deadline import LEFT_ALONE, OrphanDeadline
 from pliant.core.plan import NodeView
 from pliant.core.ports import Clock
-from pliant.isolation.report import IsolationReport, report
+from pliant.isolation.report import walls_for
 
 _log = logging.getLogger(__name__)
 
@@ -85,8 +85,6 @@ _ALIVE_EVERY_S: Final = 0.9
 """A little less than an idle agent waits, so that it says so at every tick."""
 _PAUSE_AFTER_ERROR_S: Final = 0.1
 _NUM_SPARE_PORTS: Final = 16
-_NO_SERVER: Final = "was ended by the agent of its machine, which had reached no server for too long"
-_NO_WALLS: Final = IsolationReport(walls=(), missing=("isolation is turned off",))
 
 
 class Agent:
@@ -118,7 +116,7 @@ class Agent:
         self._state_dir = settings.state_dir.absolute()
         self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._channel: AgentChannel | None = channel
-        self._deadline = deadline
+        self._deadline, self._waits = deadline, settings.waits_for_a_server
         self._arrived: deque[ToAgent] = deque()
         self._node = _node_view(settings, devices)
         self._unsent: deque[FromAgent] = deque([NodeFound(node=self._node)])
@@ -143,7 +141,10 @@ class Agent:
         self._send()
 
     def run(self) -> None:
-        """Serve until `Close` arrives; without an adapter until the last task has ended, or a later agent has begun."""
+        """Serve until `Close` arrives; without an adapter until the last task has ended, or a later agent has begun.
+
+        An agent that is not to wait for a server ends when it has ended its tasks.
+        """
         while not self._closing and (self._channel is not None or (len(self._tasks) and not self._superseded)):
             try:
                 self.tick(self._wait_s())
@@ -240,7 +241,8 @@ class Agent:
     def _keep_deadline(self) -> None:
         """End all tasks if no server has been heard of for too long: their job may be started elsewhere from now on."""
         if self._deadline is not None and self._deadline.is_over():
-            self._tasks.end_all(_NO_SERVER)
+            self._tasks.end_all(LEFT_ALONE)
+            self._closing |= not (self._waits or len(self._tasks))
 
     def _update_ports(self) -> None:
         if (changes := self._ports.changes()) is not None:
@@ -269,7 +271,7 @@ class Agent:
 
 
 def _node_view(settings: AgentSettings, devices: Devices) -> NodeView:
-    found = report(settings.uid) if settings.isolation != "off" else _NO_WALLS
+    found = walls_for(settings.isolation, settings.uid)
     return NodeView(
         id=settings.node_id,
         slots=tuple(range(devices.num_slots)),

@@ -38,6 +38,7 @@ from pliant.cluster.agent.space import Spaces, TaskSpace
 from pliant.cluster.agent.task_process import TaskProcess
 from pliant.cluster.json_lines import encode
 from pliant.cluster.zygote import records
+from pliant.cluster.zygote.deadline import LEFT_ALONE
 from pliant.cluster.zygote.handle import ZygoteProcess
 from pliant.cluster.zygote.messages import Ended, Launch, Started, Warm, ZygoteMessage
 from pliant.cluster.zygote.records import Record
@@ -231,7 +232,7 @@ class Tasks:
             started = replace(task.record, pid=message.pid, stamp=message.stamp)
             self._watch(task, replace(started, zygote_pid=zygote.pid, zygote_stamp=zygote.stamp))
         else:
-            self._end(task, message.exit_code, message.error)
+            self._end(task, message.exit_code, message.error, message.cause)
 
     def _replace_zygote(self, zygote: ZygoteProcess) -> None:
         """Let the next start bring up a zygote; learn what became of the tasks that this one was to start.
@@ -294,7 +295,7 @@ class Tasks:
         """Learn from its record what became of a task of which no zygote reports."""
         record = records.read(self._state_dir, task.record.task_id) or task.record
         if record.ended_at is not None:
-            self._end(task, record.exit_code, record.error)
+            self._end(task, record.exit_code, record.error, record.cause)
         elif record.pid is None:
             self._end(task, None, never_started)
         else:
@@ -321,17 +322,17 @@ class Tasks:
         for gone_at, task in sorted(gone, key=itemgetter(0)):  # who died of another's death is reported after it
             record = task.read_end(self._state_dir)
             if record is not None:
-                self._end(task, record.exit_code, record.error)
+                self._end(task, record.exit_code, record.error, record.cause)
             elif not task.is_zygote_alive() or time.monotonic() > gone_at + _EXIT_CODE_TIMEOUT_S:
                 if task.record.pid is not None:
                     process.sweep_session(task.record.pid)
                 self._end(task, None, "")
 
-    def _end(self, task: TaskProcess, exit_code: int | None, error: str) -> None:
+    def _end(self, task: TaskProcess, exit_code: int | None, error: str, cause: str = "") -> None:
         """Note how a task's process ended; it keeps its slots while anything in its control group lives."""
         self._unwatch(task)
         task.gone_at = None
-        task.end = (exit_code, error)
+        task.end, task.cause = (exit_code, error), task.cause or cause
         remains.end(task.record)
         self._sidecars.end_beside(task)
         self._look([task])
@@ -344,7 +345,7 @@ class Tasks:
         for task_id, facts in self._remains.receive():
             if (task := self._tasks.get(task_id)) is not None and task.end is not None:
                 task.cause = task.cause or remains.memory_cause(task.record)
-                is_large = bool(task.cause) and not task.is_over_disk
+                is_large = task.cause not in ("", LEFT_ALONE) and not task.is_over_disk
                 self._finish(task, task.end, replace(facts, out_of_memory=is_large, over_disk=task.is_over_disk))
 
     def _finish(self, task: TaskProcess, end: tuple[int | None, str], facts: ExitFacts) -> None:

@@ -1,8 +1,9 @@
-"""The port `Cluster` over several nodes: the server's own, and those of other machines that have joined.
+"""The port `Cluster` over the machines that have joined, of which the server's own is one like the others.
 
-Each node has an adapter of its own (`NodeCluster`), and this one knows which is asked. What is known of a machine
+Each machine has an adapter of its own (`NodeCluster`), and this one knows which is asked. What is known of a machine
 outlives its connections, and what it is, the server: one that starts while machines are away begins with what is
-remembered of them, and their tasks count as living until their agents tell, or must have ended them.
+remembered of them, and their tasks count as living until their agents tell, or must have ended them. Tasks that the
+server has started in its own process, before other machines could join, are seen as long as there are any.
 
 Three laws keep work from being done twice:
 - a slot is offered only while its agent is heard;
@@ -68,7 +69,7 @@ class ClusterOfNodes:
     """All nodes of a pool; implements `pliant.core.ports.Cluster`. Safe to call from any thread.
 
     Args:
-        own: the server's own machine.
+        own: has what a server started on its own machine before others could join; None: there is no such thing.
         known: what is remembered of those that have joined.
         lease_s: so long a machine may be silent before nothing is started there.
         orphan_s: so long its agent lets tasks go on without a server.
@@ -76,7 +77,7 @@ class ClusterOfNodes:
 
     def __init__(
         self,
-        own: NodeCluster,
+        own: NodeCluster | None,
         known: Collection[KnownNode] = (),
         *,
         lease_s: float = 2.0,
@@ -101,7 +102,7 @@ class ClusterOfNodes:
     # the port
 
     def observe(self) -> Observation:
-        parts = [self._own.observe(), *(one.observe(self.listened) for _, one in self._all())]
+        parts = [self._observe_own(), *(one.observe(self.listened) for _, one in self._all())]
         before, observed = self._observed
         if len(parts) == len(before) and all(map(is_, parts, before)):
             return observed
@@ -118,7 +119,9 @@ class ClusterOfNodes:
         return frozenset(node_id for node_id, one in self._all() if one.hearing.is_unsteady(self.listened))
 
     def measured(self) -> Mapping[NodeId, MeasuredMachine]:
-        found = dict(self._own.measured())
+        found: dict[NodeId, MeasuredMachine] = {}
+        if self._own is not None and self._observe_own().nodes:
+            found.update(self._own.measured())
         for _, one in self._all():
             if not one.hearing.is_away(self.listened):
                 found.update(one.cluster.measured())
@@ -127,8 +130,7 @@ class ClusterOfNodes:
     def free_address(self, node_id: NodeId) -> Address:
         return self._of(node_id).free_address(node_id)
 
-    def refuses_user(self, user: str) -> str:
-        return self._own.refuses_user(user)
+    refuses_user = staticmethod(NodeCluster.refuses_user)
 
     def start(self, order: StartOrder) -> None:
         with self._lock:
@@ -138,19 +140,26 @@ class ClusterOfNodes:
         self._place(order.task_id, self._of(order.node_id), lambda cluster: cluster.start(order))
 
     def drain(self, task_id: TaskId) -> None:
-        self._with(task_id).drain(task_id)
+        for cluster in self._with(task_id):
+            cluster.drain(task_id)
 
     def kill(self, task_id: TaskId) -> None:
-        self._with(task_id).kill(task_id)
+        for cluster in self._with(task_id):
+            cluster.kill(task_id)
 
     def show_stacks(self, task_id: TaskId) -> None:
-        self._with(task_id).show_stacks(task_id)
+        for cluster in self._with(task_id):
+            cluster.show_stacks(task_id)
 
     def start_sidecar(self, order: StartOrder, beside: TaskId, ended: Callable[[str], None]) -> None:
-        self._place(order.task_id, self._with(beside), lambda cluster: cluster.start_sidecar(order, beside, ended))
+        for place in self._with(beside):
+            self._place(order.task_id, place, lambda cluster: cluster.start_sidecar(order, beside, ended))
+            return
+        raise Unavailable(f"nothing can be started beside {beside}: it is on no machine of this pool")
 
     def end_sidecar(self, sidecar_id: TaskId) -> None:
-        self._with(sidecar_id).end_sidecar(sidecar_id)
+        for cluster in self._with(sidecar_id):
+            cluster.end_sidecar(sidecar_id)
         self._places.pop(sidecar_id, None)
 
     def watch(
@@ -159,23 +168,21 @@ class ClusterOfNodes:
         with self._lock:
             self._listener, self._note = listener, note
             joined = list(self._joined.values())
-        self._own.watch(listener, note)
-        for one in joined:
-            one.cluster.watch(listener, note)
+        for cluster in (*self._own_alone(), *(one.cluster for one in joined)):
+            cluster.watch(listener, note)
 
     def acknowledge(self, task_id: TaskId) -> None:
-        self._with(task_id).acknowledge(task_id)
+        for cluster in self._with(task_id):
+            cluster.acknowledge(task_id)
         self._places.pop(task_id, None)
 
     def retain(self, job_ids: Collection[JobId]) -> None:
-        self._own.retain(job_ids)
-        for _, one in self._all():
-            one.cluster.retain(job_ids)
+        for cluster in (*self._own_alone(), *(one.cluster for _, one in self._all())):
+            cluster.retain(job_ids)
 
     def close(self) -> None:
-        self._own.close()
-        for _, one in self._all():
-            one.cluster.close()
+        for cluster in (*self._own_alone(), *(one.cluster for _, one in self._all())):
+            cluster.close()
 
     # for whoever has the connections
 
@@ -274,9 +281,23 @@ class ClusterOfNodes:
                 self._places[task_id] = before
             raise
 
-    def _of(self, node_id: NodeId) -> NodeCluster:
-        one = self._joined.get(node_id)
-        return self._own if one is None else one.cluster
+    def _observe_own(self) -> Observation:
+        """Return what is known of what an earlier server has started by itself."""
+        seen = _NOTHING if self._own is None else self._own.observe()
+        return seen if seen.tasks or any(node.slots for node in seen.nodes) else _NOTHING
 
-    def _with(self, task_id: TaskId) -> NodeCluster:
-        return self._places.get(task_id, self._own)
+    def _of(self, node_id: NodeId) -> NodeCluster:
+        """Raises ValueError: there is no such node."""
+        if (one := self._joined.get(node_id)) is not None:
+            return one.cluster
+        if self._own is not None:
+            return self._own
+        raise ValueError(f"there is no node {node_id!r:.80}")
+
+    def _with(self, task_id: TaskId) -> Collection[NodeCluster]:
+        """Return who has a task, or may have it: one, or nobody."""
+        found = self._places.get(task_id, self._own)
+        return () if found is None else (found,)
+
+    def _own_alone(self) -> Collection[NodeCluster]:
+        return () if self._own is None else (self._own,)

@@ -97,20 +97,25 @@ class NodeLink:
         self._is_closed = False
         self._trouble = ""
 
-    def connect(self, say: Callable[[str], None]) -> ServerConnection:
+    def connect(self, say: Callable[[str], None], patience_s: float | None = None) -> ServerConnection:
         """Connect for the first time, however long that takes, and keep the connection from then on.
 
         Args:
             say: called with what keeps it from being so, in words, whenever that changes.
+            patience_s: so long it is tried; None: for ever.
 
         Raises:
+            Unavailable: there was no server for so long.
             RefusedByServerError: the server does not want this machine.
             InvalidInput: what this machine knows of the pool cannot be used.
         """
+        began_at = boot_time()
         while True:
             try:
                 connection = self._loop.run_until_complete(self._dial())
             except Unavailable as error:
+                if patience_s is not None and boot_time() - began_at > patience_s:
+                    raise
                 self._note_trouble(str(error), say)
                 time.sleep(_LONGEST_PAUSE_S)
             except RefusedByServerError as error:

@@ -1,255 +1,27 @@
-"""Starts the agent of the machine it is on, and again when it ends: the body of an actor. Knows nothing of Ray.
-
-Theory of operation. The agent is no child of the launcher, for Ray ends an actor's children with it. Whether one runs
-is told by the lock of its folder, and which process it is by what the launcher wrote that started it; so a launcher
-that comes anew starts no second one. A launcher that nobody has asked for hours belongs to a pool that is no more: it
-ends its agent. It also does if the machine is let go, and takes the agent's certificate away, not its key: should the
-machine stay, or come back with its disk, it joins anew, whether the pool knows it still or not.
-"""
+"""The body of the actor that Ray runs on a node. Knows of Ray what it does to the children of an actor."""
 
 import os
-import select
-import signal
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Final
 
-from pliant.cluster import process
-from pliant.cluster.ray.messages import LauncherState
-from pliant.files.folder import write_whole
-from pliant.files.lock import take_lock
+from pliant.cluster.launcher import AgentLauncher, LaunchPlan
 from pliant.files.machine_folder import machine_folder
 
 SUBREAPER: Final = "RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper"
-AGENT: Final = (sys.executable, "-P", "-m", "pliant.entry.agent")
-ABANDONED_S: Final = 6 * 3600.0
-_LOG: Final = "agent.log"
-_LAUNCHED: Final = "launched"
-"""Which process was started last: its number and its stamp."""
-_LOOK_S: Final = 0.5
-_FIRST_PAUSE_S: Final = 1.0
-_LAST_PAUSE_S: Final = 30.0
-_START_S: Final = 30.0
-_MAX_SAID: Final = 500
-_MAX_LOG: Final = 4 << 20
-_DROPPED: Final = ("OMP_NUM_THREADS", "PLIANT_HOME")
-"""Of the actor's environment, besides what is Ray's: Ray sets the number of threads to 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchPlan:
-    """What an agent is started with."""
+class RayLauncher(AgentLauncher):
+    """Keeps the agent of a node of Ray's running."""
 
-    machine: str
-    """Its name in the pool."""
-    pool: str
-    """What tells this pool from others."""
-    server: str
-    """HOST:PORT."""
+    def __init__(self, plan: LaunchPlan) -> None:
+        """Begin; `plan` is what the agent is started with."""
+        super().__init__(plan, machine_folder(f"ray-{plan.pool}-{plan.machine}"))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launched:
-    """What a launcher says of its agent."""
-
-    machine: str
-    state: LauncherState
-    said: str = ""
+    def fault(self) -> str:
+        return fault_of_ray(os.environ)
 
 
-class AgentLauncher:
-    """Keeps one agent running. Its methods may be called from any thread."""
-
-    def __init__(
-        self,
-        plan: LaunchPlan,
-        *,
-        folder: Path | None = None,
-        program: Sequence[str] = AGENT,
-        abandoned_s: float = ABANDONED_S,
-    ) -> None:
-        """Begin to look for the agent, and to start it if there is none.
-
-        Args:
-            plan: what it is started with.
-            folder: the agent's own, on this machine.
-            program: to which the agent's options are added.
-            abandoned_s: so long after the last `look` the agent is ended.
-        """
-        self._plan = plan
-        self._folder = folder or machine_folder(f"ray-{plan.pool}-{plan.machine}")
-        self._program = tuple(program)
-        self._abandoned_s = abandoned_s
-        self._changed = threading.Condition()
-        self._token = ""
-        self._state: LauncherState = "starting"
-        self._said = ""
-        self._asked_at = time.monotonic()
-        self._is_closed = False
-        self._is_let_go = False
-        self._thread = threading.Thread(target=self._keep, name="launcher", daemon=True)
-        self._thread.start()
-
-    def look(self, server: str, token: str = "", *, let_go: bool = False) -> Launched:
-        """Return what the agent does.
-
-        Args:
-            server: where the agents of this pool reach their server now.
-            token: with which the agent can join, if it waits for one.
-            let_go: the machine is not wanted any more; its agent ends.
-        """
-        with self._changed:
-            self._asked_at = time.monotonic()
-            self._plan = replace(self._plan, server=server)
-            self._token = token or self._token
-            self._is_let_go = let_go
-            self._changed.notify_all()
-            return Launched(machine=self._plan.machine, state=self._state, said=self._said)
-
-    def close(self) -> None:
-        """Start no agent any more; one that runs goes on."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-        self._thread.join()
-
-    def _keep(self) -> None:
-        pause_s = 0.0
-        while not self._is_closed:
-            if self._is_let_go:
-                self._release()
-            self._wait(lambda: self._is_wanted)
-            began_at = time.monotonic()
-            try:
-                self._look_after_one()
-            except (OSError, ValueError, subprocess.SubprocessError) as error:
-                self._note("ended", f"the agent cannot be started: {error}")
-            lasted_s = time.monotonic() - began_at
-            pause_s = _FIRST_PAUSE_S if lasted_s > _LAST_PAUSE_S else min(2 * pause_s or _FIRST_PAUSE_S, _LAST_PAUSE_S)
-            self._wait(lambda: self._is_let_go, pause_s)
-
-    def _release(self) -> None:
-        """Make the agent, which has ended, join anew if it is started again."""
-        try:
-            self._certificate.unlink(missing_ok=True)
-        except OSError as error:
-            return self._note("ended", f"the agent's certificate cannot be removed: {error}")
-        self._token = ""
-        return self._note("released", "")
-
-    def _look_after_one(self) -> None:
-        """Wait for the end of the agent that runs, or start one and wait for its end."""
-        folder = self._folder
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if fault := _fault_of_ray(os.environ):
-            return self._note("ended", fault)
-        pidfd = self._find(folder) if _is_held(folder) else self._start(folder)
-        if pidfd is None:
-            return None
-        try:
-            self._note("running", "")
-            while not self._is_closed and not select.select([pidfd], [], [], _LOOK_S)[0]:
-                if not self._is_wanted:
-                    process.send_signal(pidfd, signal.SIGTERM)
-        finally:
-            os.close(pidfd)
-        return self._note("ended", last_line(folder / _LOG))
-
-    def _find(self, folder: Path) -> int | None:
-        """Return a pidfd of the agent that another launcher has started."""
-        with suppress(OSError, ValueError):
-            pid, its_stamp = (folder / _LAUNCHED).read_text().split()
-            if (pidfd := process.open_process(int(pid), its_stamp)) is not None:
-                return pidfd
-        self._note("ended", f"somebody else has started an agent with the folder {folder}; end that one")
-        return None
-
-    def _start(self, folder: Path) -> int | None:
-        """Start an agent; return a pidfd of it; None: there is no use for it any more."""
-        token = "" if self._certificate.exists() else self._wait_for_token()
-        if self._is_closed or not self._is_wanted:
-            return None
-        log = folder / _LOG
-        if log.exists() and log.stat().st_size > _MAX_LOG:
-            log.replace(log.with_suffix(".log.1"))
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "pliant.entry.detached", str(log), *self._command],
-            input=f"{token}\n",
-            env=agent_env(os.environ),
-            cwd="/",
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            timeout=_START_S,
-        )
-        pid = int(done.stdout)
-        its_stamp = process.stamp(pid)
-        write_whole(folder / _LAUNCHED, f"{pid} {its_stamp}".encode(), durable=False)
-        return process.open_process(pid, its_stamp)
-
-    @property
-    def _command(self) -> Sequence[str]:
-        return (
-            *self._program,
-            *("--state-dir", str(self._folder), "--join", self._plan.server, "--name", self._plan.machine),
-        )
-
-    @property
-    def _certificate(self) -> Path:
-        return self._folder / "identity" / "certificate.pem"
-
-    @property
-    def _is_wanted(self) -> bool:
-        return not self._is_let_go and time.monotonic() - self._asked_at < self._abandoned_s
-
-    def _wait_for_token(self) -> str:
-        self._note("waiting", "")
-        self._wait(lambda: bool(self._token) or self._is_let_go)
-        token, self._token = self._token, ""
-        return token
-
-    def _wait(self, is_over: Callable[[], bool], timeout_s: float | None = None) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or is_over(), timeout_s)
-
-    def _note(self, state: LauncherState, said: str) -> None:
-        with self._changed:
-            self._state, self._said = state, said
-
-
-def agent_env(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of an agent: an actor's, without what Ray put there."""
-    return {name: value for name, value in env.items() if not name.startswith("RAY_") and name not in _DROPPED}
-
-
-def last_line(log: Path) -> str:
-    """Return the last line that is not empty; empty if there is none."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 4096))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:_MAX_SAID] if lines else ""
-
-
-def _is_held(folder: Path) -> bool:
-    """Tell whether an agent has the folder."""
-    lock = take_lock(folder / "agent.lock")
-    if lock is None:
-        return True
-    os.close(lock)
-    return False
-
-
-def _fault_of_ray(env: Mapping[str, str]) -> str:
+def fault_of_ray(env: Mapping[str, str]) -> str:
     """Return why no agent can live below this Ray, in words; empty if one can."""
     if env.get(SUBREAPER, "").lower() in ("1", "true"):
         return (

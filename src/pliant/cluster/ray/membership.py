@@ -23,7 +23,8 @@ from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import pliant
-from pliant.cluster.ray.launcher import AgentLauncher, Launched, LaunchPlan
+from pliant.cluster.launcher import Launched, LaunchPlan
+from pliant.cluster.ray.launcher import RayLauncher
 from pliant.cluster.ray.messages import BeginRay, RayNode, ScaleRay
 from pliant.core.errors import Unavailable
 from pliant.core.joining import machine_name_fault
@@ -83,7 +84,7 @@ class RayMembership:
         """Nodes with a launcher that an earlier process made."""
         self.address = self._connect()
         self._own = ray.get_runtime_context().get_node_id()
-        self._launcher = ray.remote(AgentLauncher)
+        self._launcher = ray.remote(RayLauncher)
         self._hold = ray.remote(NodeHold)
         self._wish: ScaleRay | None = None
         self._asked: tuple[int, float] | None = None
@@ -94,7 +95,7 @@ class RayMembership:
         self._wish = wish
 
     def look(self, tokens: Mapping[str, str]) -> tuple[RayNode, ...]:
-        """Return the nodes that are alive, but for this machine's own, as they were when they answered last.
+        """Return the nodes that are alive, as they were when they answered last; not this one if it has no agent.
 
         Args:
             tokens: by machines, for those that wait for one.
@@ -103,14 +104,17 @@ class RayMembership:
             Unavailable: Ray does not answer.
         """
         try:
-            found = {one.ray_id: one for one in _alive()}
+            found = {one.ray_id: one for one in sorted(_alive(), key=lambda one: one.ray_id != self._own)}
+            if (own := found.get(self._own)) is not None:  # the server's node is no one to be taken away
+                own.scales = False
             if self._earlier is None:
                 self._earlier = self._take_over(found)
             draining = ray_state.get_draining_nodes()
             self._ask_autoscaler()
         except (RayError, RuntimeError) as error:
             raise Unavailable(f"Ray does not answer any more: {error}") from error
-        found.pop(self._own, None)
+        if self._begin.own is None and self._own not in self._earlier:
+            found.pop(self._own, None)
         self._members = {key: self._members.get(key, new) for key, new in found.items()}
         for key, member in self._members.items():
             member.draining = drain_words(draining[key]) if key in draining else ""
@@ -178,7 +182,7 @@ class RayMembership:
         if member.actor is None:
             taken = {one.machine for one in self._members.values() if one is not member}
             member.machine = member.machine or name_for(member.host, member.ray_id, taken)
-            plan = LaunchPlan(machine=member.machine, pool=self._begin.pool, server=self._begin.server)
+            plan = self._plan(member)
             member.actor = self._launcher.options(**_detached(_actor_name(member.ray_id), member)).remote(plan)
         if member.scales and self._wish is not None and not is_let_go:
             self._keep_held(member)
@@ -189,6 +193,10 @@ class RayMembership:
             member.asked = member.actor.look.remote(self._begin.server, member.token, let_go=is_let_go)
             member.asked_at, member.token = self._now(), ""
         return None
+
+    def _plan(self, member: _Member) -> LaunchPlan:
+        options = (self._begin.own or ()) if member.ray_id == self._own else ()
+        return LaunchPlan(machine=member.machine, pool=self._begin.pool, server=self._begin.server, options=options)
 
     def _keep_held(self, member: _Member) -> None:
         """Make the actor that holds a node, if it is not there."""

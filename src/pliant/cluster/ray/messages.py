@@ -5,10 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pliant.cluster.json_lines import by_kind
-
-LauncherState = Literal["starting", "running", "waiting", "ended", "released"]
-"""Of the agent of a node: begun with, there, waits for a join token, has ended and is started again later, has ended
-since the node is let go."""
+from pliant.cluster.launcher import LauncherState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +18,8 @@ class BeginRay:
     """What tells this pool from others on the same Ray cluster."""
     server: str
     """Where agents reach the server, HOST:PORT."""
+    own: tuple[str, ...] | None = ()
+    """With which options the agent of the server's own node is started; None: there none is."""
     kind: Literal["begin ray"] = "begin ray"
 
 
@@ -78,7 +77,7 @@ class RayNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayNodesSeen:
-    """All nodes that Ray says are alive, but for the server's own; sent when something of them has changed."""
+    """All nodes that Ray says are alive, but for the server's own if it has no agent; sent when they have changed."""
 
     nodes: tuple[RayNode, ...]
     kind: Literal["ray nodes seen"] = "ray nodes seen"

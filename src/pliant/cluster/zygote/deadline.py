@@ -21,6 +21,8 @@ FILE: Final = ".deadline"
 """In the folder of the records."""
 ZYGOTE_GRACE_S: Final = 2.0
 """A zygote waits so much longer than the agent, which can say why it ended a task."""
+LEFT_ALONE: Final = "was ended on its machine, which had reached no server for too long"
+"""Why a task was ended then, in words that follow its name."""
 _FORMAT: Final = struct.Struct("=d")
 
 
@@ -64,6 +66,12 @@ class OrphanDeadline:
     def is_over(self) -> bool:
         """Tell whether the tasks are to be ended now."""
         return boot_time() >= self.at
+
+
+def is_over(state_dir: Path, grace_s: float = 0.0) -> bool:
+    """Tell whether the tasks with these records are to be ended now, or were to be so long ago."""
+    at = read(state_dir / FILE)
+    return at is not None and boot_time() >= at + grace_s
 
 
 def read(path: Path) -> float | None:

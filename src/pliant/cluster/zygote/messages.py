@@ -87,6 +87,8 @@ class Ended:
     task_id: TaskId
     exit_code: int | None
     error: str = ""
+    cause: str = ""
+    """Why it was ended though nobody had asked for that, in words that follow its name."""
     kind: Literal["ended"] = "ended"
 
 

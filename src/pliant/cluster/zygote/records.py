@@ -56,6 +56,8 @@ class Record:
     exit_code: int | None = None
     error: str = ""
     """Why it could not be started, if it never ran."""
+    cause: str = ""
+    """Why it was ended though nobody had asked for that, in words that follow its name."""
     reported: bool = False
     """The listener has its exit."""
 

@@ -137,8 +137,7 @@ class Zygote:
 
     def _keep_deadline(self) -> None:
         """Kill the children if no server has been heard of for too long, and their agent has not done that."""
-        at = deadline.read(self._settings.state_dir / deadline.FILE)
-        if at is None or deadline.boot_time() < at + deadline.ZYGOTE_GRACE_S:
+        if not deadline.is_over(self._settings.state_dir, deadline.ZYGOTE_GRACE_S):
             return
         for one in self._children.values():
             os.kill(one.pid, signal.SIGKILL)  # not waited for yet, so the number is its own
@@ -253,8 +252,10 @@ class Zygote:
         """Record and tell how a child ended of which nothing lives any more."""
         code = os.waitstatus_to_exitcode(os.waitpid(gone.pid, 0)[1])
         task_id, error = gone.record.task_id, _start_error(gone.handshake)
-        ended = Ended(task_id=task_id, exit_code=None if error else code, error=error)
-        record = replace(gone.record, ended_at=self._clock.now(), exit_code=ended.exit_code, error=error)
+        is_left = code == -signal.SIGKILL and deadline.is_over(self._settings.state_dir)
+        cause = deadline.LEFT_ALONE if is_left else ""  # also if its agent did it, which may not live to tell
+        ended = Ended(task_id=task_id, exit_code=None if error or cause else code, error=error, cause=cause)
+        record = replace(gone.record, ended_at=self._clock.now(), exit_code=ended.exit_code, error=error, cause=cause)
         try:
             if gone.beside is None:
                 records.write(self._settings.state_dir, record)

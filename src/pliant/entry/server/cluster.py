@@ -5,13 +5,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 from pliant.cluster.joined.nodes import DEFAULT_ORPHAN_S
 from pliant.cluster.link.messages import AGENT_PORT
 from pliant.core.duration import seconds_of
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.joining import MAX_SLOTS
+from pliant.core.joining import MAX_SLOTS, machine_name_fault
 from pliant.policy.autoscale.machines import MachineLimits
 
 _AGENTS: Final = "agents"
@@ -36,6 +37,10 @@ class ClusterSettings:
     """Where tasks of other machines reach this machine's; see `cluster.agent.interface`."""
     orphan_s: float
     """So long an agent that reaches no server lets its tasks go on."""
+    machine_name: str = ""
+    """Of the server's own machine in the pool; empty: its host name."""
+    agent_dir: Path | None = None
+    """The folder of the server's own machine alone for its agent; None: the usual one."""
     limits: MachineLimits | None = None
     """How many machines Ray's autoscaler may be asked for; None: it is asked for none."""
 
@@ -53,6 +58,10 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--interface", default="auto", metavar="NAME", help=interface_help)
     orphan_help = "an agent that reaches no server ends its tasks after so many seconds (%(default)s)"
     parser.add_argument("--orphan-s", type=float, default=DEFAULT_ORPHAN_S, metavar="SECONDS", help=orphan_help)
+    name_help = "of this machine in the pool; left out: its host name"
+    parser.add_argument("--machine-name", metavar="NAME", help=name_help)
+    dir_help = "folder of this machine alone for its agent; left out: below /var/lib/pliant, or your home"
+    parser.add_argument("--agent-dir", metavar="DIR", help=dir_help)
     machines_help = "ask Ray's autoscaler for so many machines, as jobs need them; left out: for none"
     parser.add_argument("--ray-machines", metavar="MIN..MAX", help=machines_help)
     slots_help = "slots of a new one; left out: one is asked for, to see"
@@ -70,6 +79,8 @@ def cluster_settings(given: argparse.Namespace) -> dict[str, ClusterSettings]:
         port=given.agent_port,
         interface=given.interface,
         orphan_s=given.orphan_s,
+        machine_name=given.machine_name or "",
+        agent_dir=None if given.agent_dir is None else Path(given.agent_dir).expanduser().absolute(),
         limits=None if given.ray_machines is None else _limits(given),
     )
     return {"cluster": settings}
@@ -92,7 +103,18 @@ def cluster_problems(given: argparse.Namespace) -> Iterator[Problem]:
     if not least <= given.orphan_s <= most:
         message = f"{given.orphan_s:g} is out of range; give {least:g} to {most:g} seconds"
         yield Problem(field="--orphan-s", message=message)
+    yield from _own_problems(given)
     yield from _scaling_problems(given)
+
+
+def _own_problems(given: argparse.Namespace) -> Iterator[Problem]:
+    """Yield what is wrong with what is said of the server's own machine."""
+    for name, value in (("--machine-name", given.machine_name), ("--agent-dir", given.agent_dir)):
+        if value is not None and given.cluster != _AGENTS:
+            why = "Ray says how its nodes are called" if given.cluster else "no other machine may join"
+            yield Problem(field=name, message=f"it is for --cluster agents, and here {why}; leave it out")
+    if given.machine_name is not None and (fault := machine_name_fault(given.machine_name)):
+        yield Problem(field="--machine-name", message=fault)
 
 
 def _limits(given: argparse.Namespace) -> MachineLimits:

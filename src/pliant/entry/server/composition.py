@@ -74,7 +74,7 @@ def compose(
 ) -> Composition:
     """Open everything that a server needs; what is to be closed goes onto the stack."""
     clock, registry = SystemClock(), store.registry
-    nodes = cluster.nodes.observe().nodes
+    nodes = cluster.with_here()
     check_walls(settings.isolation, nodes)
     alone = why_alone(settings.host, trusted=settings.trust_everyone, nodes=nodes)
     links, tunnels, event_signal = LinkHub(), TunnelHub(), EventSignal()

@@ -83,7 +83,7 @@ def test_a_node_gets_a_token_for_its_name_and_the_log_says_what_becomes_of_it(
         until(lambda: len(said(tmp_path)) == 2, "it has its token")
         until(lambda: "another version" in caplog.text, "the log says it")
     begin, given = said(tmp_path)
-    assert begin == {"kind": "begin ray", "address": "auto", "pool": "p", "server": "10.0.0.1:7314"}
+    assert begin == {"kind": "begin ray", "address": "auto", "pool": "p", "server": "10.0.0.1:7314", "own": []}
     assert given == {"kind": "give token", "machine": "gpu7", "token": "t0ken-of-gpu7"}
     assert "agents are started on the nodes of Ray at 10.0.0.1:6379" in caplog.text
     assert "Ray: an agent runs on gpu7" in caplog.text
@@ -96,7 +96,7 @@ def test_rays_autoscaler_is_asked_for_what_is_wished_and_the_next_process_is_tol
 ) -> None:
     played = RayPlayed(tmp_path)
     reached = {"kind": "ray reached", "address": "10.0.0.1:6379"}
-    begin = {"kind": "begin ray", "address": "auto", "pool": "p", "server": "10.0.0.1:7314"}
+    begin = {"kind": "begin ray", "address": "auto", "pool": "p", "server": "10.0.0.1:7314", "own": []}
     wish = {"kind": "scale ray", "num_machines": 2, "let_go": []}
     for _ in range(2):
         played.submit(max_tasks=8)

@@ -1,9 +1,13 @@
-"""The room of the cluster: the server's own machine with its agent, and those that have joined, if any may."""
+"""The room of the cluster: the server's own machine with its agent in this process, or those that have joined.
+
+Where machines may join, the server's own is one of them: its agent is a process like theirs, so that it is known by the
+next server too, wherever that runs.
+"""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pliant.cluster.agent.settings import PRELOAD, AgentSettings
 from pliant.cluster.channel import AgentThread
@@ -12,6 +16,7 @@ from pliant.control.loop.tick import Control
 from pliant.control.requests.autoscaling import AutoscaledPool
 from pliant.control.requests.joining import JoiningRoom
 from pliant.core.job import NodeId
+from pliant.core.plan import NodeView
 from pliant.core.ports import Cluster
 from pliant.entry.clock import SystemClock
 from pliant.entry.own_machine import QUIET, SHARED_MEMORY, homes
@@ -20,6 +25,7 @@ from pliant.entry.server.isolation import max_disk_bytes
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.machines import MachinesRoom, open_machines, own_address
 from pliant.entry.server.settings import ServerSettings
+from pliant.isolation.report import walls_for
 from pliant.isolation.variables import allowed
 from pliant.store.sql import SqlStore
 
@@ -29,6 +35,8 @@ class ClusterRoom:
     """The nodes of a pool, as one cluster."""
 
     nodes: Cluster
+    here: NodeView
+    """The server's own machine; without slots if it is one of those that join."""
     trouble: Callable[[], str]
     """Tells what keeps tasks from being started on the server's own machine, in words."""
     machines: MachinesRoom | None
@@ -38,6 +46,10 @@ class ClusterRoom:
     def joining(self) -> JoiningRoom | None:
         """How machines join."""
         return None if self.machines is None else self.machines.joining
+
+    def with_here(self) -> Collection[NodeView]:
+        """Return all machines that are known, and the server's own also if it has no slots."""
+        return {node.id: node for node in (self.here, *self.nodes.observe().nodes)}.values()
 
     def start(self, control: Control) -> None:
         """Let agents of other machines connect; `control` is told when one has come or gone."""
@@ -55,19 +67,29 @@ def open_cluster(
     *,
     is_sure: Callable[[], bool],
 ) -> ClusterRoom:
-    """Start this machine's agent, and listen for those of others; what is to be closed goes onto the stack.
+    """Start this machine's agent, or listen for those of all; what is to be closed goes onto the stack.
 
     `is_sure` tells that this server leads, for sure.
     """
     agent = _agent(settings, home, listener)
+    if settings.cluster is None:
+        own = _open_own(agent, settings, stack)
+        return ClusterRoom(nodes=own, here=own.observe().nodes[0], trouble=own.trouble, machines=None)
+    earlier = replace(agent, num_slots=0, preload=())
+    own_tasks = _open_own(earlier, settings, stack) if agent.state_dir.exists() else None
+    machines = open_machines(settings, agent, own_tasks, home, listener, store, is_sure=is_sure)
+    stack.callback(machines.close)
+    found = walls_for(agent.isolation, agent.uid)
+    here = NodeView(id=NodeId(machines.own_name), slots=(), walls=found.walls, missing_walls=found.missing)
+    return ClusterRoom(nodes=machines.nodes, here=here, trouble=lambda: "", machines=machines)
+
+
+def _open_own(agent: AgentSettings, settings: ServerSettings, stack: ExitStack) -> NodeCluster:
+    """Start an agent in this process; it is closed with the stack."""
     base_env = allowed({**QUIET, **os.environ}, settings.pass_env)
     own = NodeCluster(AgentThread(agent, clock=SystemClock(), base_env=base_env))
     stack.callback(own.close)
-    machines = open_machines(settings, agent, own, home, listener, store, is_sure=is_sure)
-    if machines is None:
-        return ClusterRoom(nodes=own, trouble=own.trouble, machines=None)
-    stack.callback(machines.close)
-    return ClusterRoom(nodes=machines.nodes, trouble=own.trouble, machines=machines)
+    return own
 
 
 def _agent(settings: ServerSettings, home: Home, listener: Listener) -> AgentSettings:

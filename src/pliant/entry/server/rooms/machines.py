@@ -1,4 +1,7 @@
-"""The room of machines that have joined: their adapters, where their agents connect, and who may be one of them."""
+"""The room of machines that have joined: their adapters, where their agents connect, and who may be one of them.
+
+The server's own machine is one of them, by the agent that the server starts, or Ray does.
+"""
 
 import hmac
 import json
@@ -14,6 +17,7 @@ from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.joined.admission import HubSettings
 from pliant.cluster.joined.hub import NodeHub
 from pliant.cluster.joined.nodes import ClusterOfNodes
+from pliant.cluster.launcher import LaunchPlan
 from pliant.cluster.link.authority import FOLDER, Authority, fingerprint, name_in, open_authority
 from pliant.cluster.link.messages import Join, Joined, NodeRules
 from pliant.cluster.link.versions import versions
@@ -28,13 +32,14 @@ from pliant.core.plan import NodeView
 from pliant.core.ports import LiveTask, Store
 from pliant.entry.clock import SystemClock
 from pliant.entry.own_machine import AGENTS_FILE
-from pliant.entry.server.cluster import ClusterSettings
 from pliant.entry.server.home import Home
 from pliant.entry.server.listener import Listener
-from pliant.entry.server.rooms.ray import RAY_LOG, TOKEN_S, RayRoom
+from pliant.entry.server.rooms.own_agent import OWN, OwnAgent, own_machine_name, short_token
+from pliant.entry.server.rooms.ray import RAY_LOG, RayRoom
 from pliant.entry.server.rooms.ray_machines import RAY, RayMachines
 from pliant.entry.server.settings import ServerSettings, is_everywhere
 from pliant.files.folder import write_whole
+from pliant.files.machine_folder import machine_folder
 from pliant.policy.autoscale.machines import MachineLimits
 
 _NUM_POOL_DIGITS: Final = 12
@@ -48,19 +53,26 @@ class MachinesRoom:
     hub: NodeHub
     joining: JoiningRoom
     announcement: Path
+    own: OwnAgent | None
+    """None: none is started on the server's own machine, or Ray does."""
+    own_name: str
     ray: RayRoom | None
-    """None: agents are not started from here."""
+    """None: agents are not started on nodes of Ray's."""
     limits: MachineLimits | None
     """How many machines Ray's autoscaler may be asked for; None: it is asked for none."""
 
     def start(self, pool: AutoscaledPool) -> None:
         """Let agents connect; `pool` is what an autoscaler sees of it."""
         self.hub.start()
+        if self.own is not None:
+            self.own.start(lambda name: pool.machines.remove(name, OWN))
         if self.ray is not None:
             self.ray.start(RayMachines(pool, self.limits))
 
     def close(self) -> None:
         """Hang up; agents wait for the next server."""
+        if self.own is not None:
+            self.own.close()
         if self.ray is not None:
             self.ray.close()
         self.announcement.unlink(missing_ok=True)
@@ -70,19 +82,19 @@ class MachinesRoom:
 def open_machines(
     settings: ServerSettings,
     agent: AgentSettings,
-    own: NodeCluster,
+    own_tasks: NodeCluster | None,
     home: Home,
     listener: Listener,
     store: Store,
     *,
     is_sure: Callable[[], bool],
-) -> MachinesRoom | None:
-    """Open what is needed, and listen; None: no machine may join this server.
+) -> MachinesRoom:
+    """Open what is needed, and listen.
 
     Args:
-        settings: of the server.
+        settings: of a server that machines may join.
         agent: of the server's own machine, whose rules hold for all.
-        own: its adapter.
+        own_tasks: see `ClusterOfNodes`.
         home: the state folder.
         listener: of people; agents connect to the same address.
         store: keeps tokens and machines, and knows which tasks have not ended.
@@ -91,13 +103,15 @@ def open_machines(
     Raises:
         Conflict: something listens at the agents' port.
     """
-    if settings.cluster is None:
-        return None
+    assert settings.cluster is not None, "whoever has none has no such room"
     clock = SystemClock()
     joining = Joining(registry=store.registry, now=clock.now, token_hex=secrets.token_hex)
     authority = open_authority(home.path / FOLDER, now=clock.now())
     nodes = ClusterOfNodes(
-        own, _known(joining.all(), store.tasks(live=True)), lease_s=settings.lease_s, orphan_s=settings.cluster.orphan_s
+        own_tasks,
+        _known(joining.all(), store.tasks(live=True)),
+        lease_s=settings.lease_s,
+        orphan_s=settings.cluster.orphan_s,
     )
     sock = _listen(settings.host, settings.cluster.port)
     host = listener.machines_host or settings.host
@@ -114,12 +128,16 @@ def open_machines(
     )
 
     room = _joining_room(joining, authority, address, nodes, hub)
+    own_name = settings.cluster.machine_name or own_machine_name()
+    starts_own = settings.num_slots != 0 and not settings.cluster.ray
     return MachinesRoom(
         nodes=nodes,
         hub=hub,
         joining=room,
         announcement=announcement,
-        ray=_ray(settings.cluster, room, home) if settings.cluster.ray else None,
+        own=_own(settings, room, own_name, home) if starts_own else None,
+        own_name=own_name,
+        ray=_ray(settings, room, home) if settings.cluster.ray else None,
         limits=settings.cluster.limits,
     )
 
@@ -142,15 +160,38 @@ def _joining_room(
     )
 
 
-def _ray(settings: ClusterSettings, room: JoiningRoom, home: Home) -> RayRoom:
-    """Return who has agents started on the nodes of a Ray cluster."""
+def _own(settings: ServerSettings, room: JoiningRoom, name: str, home: Home) -> OwnAgent:
+    """Return who keeps the agent of the server's own machine running."""
+    assert settings.cluster is not None, "machines may join"
+    pool, cluster = _pool_of(home), settings.cluster
+    options = (*own_options(settings), "--patience-s", str(cluster.orphan_s))
+    plan = LaunchPlan(machine=name, pool=pool, server=room.address(), options=options)
+    return OwnAgent(plan, cluster.agent_dir or machine_folder(f"own-{pool}"), room)
 
-    def token_for(machine: str) -> str:
-        token = room.joining.make_token(RAY, machine=machine, valid_s=TOKEN_S, max_uses=1, pin=room.pin())
-        return token.text
 
-    pool = hmac.digest(home.secret, b"the pool's name", "sha256").hex()[:_NUM_POOL_DIGITS]
-    return RayRoom(BeginRay(address=settings.ray, pool=pool, server=room.address()), token_for, home.path / RAY_LOG)
+def _ray(settings: ServerSettings, room: JoiningRoom, home: Home) -> RayRoom:
+    """Return who has agents started on the nodes of a Ray cluster, the server's own among them."""
+    assert settings.cluster is not None, "machines may join"
+    begin = BeginRay(
+        address=settings.cluster.ray,
+        pool=_pool_of(home),
+        server=room.address(),
+        own=None if settings.num_slots == 0 else own_options(settings),
+    )
+    return RayRoom(begin, lambda machine: short_token(room, RAY, machine), home.path / RAY_LOG)
+
+
+def own_options(settings: ServerSettings) -> tuple[str, ...]:
+    """Return with which options the agent of the server's own machine is started, besides those of all."""
+    assert settings.cluster is not None, "machines may join"
+    slots = () if settings.num_slots is None else ("--slots", str(settings.num_slots))
+    labels = tuple(word for name, value in settings.labels.items() for word in ("--label", f"{name}={value}"))
+    return (*slots, *labels, "--interface", settings.cluster.interface)
+
+
+def _pool_of(home: Home) -> str:
+    """Return what tells this pool from others on the same machines."""
+    return hmac.digest(home.secret, b"the pool's name", "sha256").hex()[:_NUM_POOL_DIGITS]
 
 
 class PoolAdmission:

@@ -30,8 +30,6 @@ from pliant.core.errors import PliantError
 from pliant.entry.server.rooms.ray_machines import RayMachines, plain_line
 
 RAY_LOG: Final = "ray.log"
-TOKEN_S: Final = 60.0
-"""So long a join token for a node of Ray's is good; it is good for that name, once."""
 _FIRST_PAUSE_S: Final = 1.0
 _LAST_PAUSE_S: Final = 15.0
 _SILENT_S: Final = 90.0

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from tests.contracts import process_stage
 
-from pliant.cluster.ray.launcher import SUBREAPER, AgentLauncher, LaunchPlan, agent_env
+from pliant.cluster.launcher import AgentLauncher, LaunchPlan, agent_env
+from pliant.cluster.ray.launcher import SUBREAPER, fault_of_ray
 
 until = partial(process_stage.until, timeout_s=60.0)
 PLAN = LaunchPlan(machine="gpu7", pool="0a1b2c", server="10.0.0.1:7314")
@@ -38,7 +39,7 @@ signal.pause()
 @contextmanager
 def launched(folder: Path, *, abandoned_s: float = 600.0) -> Iterator[AgentLauncher]:
     program = (sys.executable, "-c", AGENT)
-    launcher = AgentLauncher(PLAN, folder=folder, program=program, abandoned_s=abandoned_s)
+    launcher = AgentLauncher(PLAN, folder, program=program, abandoned_s=abandoned_s)
     try:
         yield launcher
     finally:
@@ -168,16 +169,30 @@ def test_where_somebody_else_has_started_an_agent_none_is_started(folder: Path) 
         assert "somebody else has started an agent" in launcher.look(PLAN.server).said
 
 
-def test_below_a_ray_that_would_end_every_agent_none_is_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SUBREAPER, "1")
-    with launched(folder) as launcher:
+def test_below_a_ray_that_would_end_every_agent_none_is_started(folder: Path) -> None:
+    class Hopeless(AgentLauncher):
+        def fault(self) -> str:
+            return fault_of_ray({SUBREAPER: "1"})
+
+    launcher = Hopeless(PLAN, folder, program=(sys.executable, "-c", AGENT))
+    try:
         until(lambda: state(launcher) == "ended", "it is told")
         assert "start Ray without that setting" in launcher.look(PLAN.server).said
+    finally:
+        launcher.close()
     assert agents(folder) == []
+    assert fault_of_ray({}) == ""
+
+
+def test_a_launcher_that_is_closed_ends_its_agent_if_it_shall(folder: Path) -> None:
+    with launched(folder) as launcher:
+        first = first_agent(folder)
+        launcher.close(end_agent=True)
+        assert not is_there(first)
 
 
 def test_an_agent_gets_the_environment_of_the_machine() -> None:
-    env = {"PATH": "/bin", "RAY_ADDRESS": "1", "OMP_NUM_THREADS": "1", "PLIANT_HOME": "/h", "WANDB_API_KEY": "k"}
+    env = {"PATH": "/bin", "RAY_ADDRESS": "1", "OMP_NUM_THREADS": "1", "PLIANT_DATABASE": "p", "WANDB_API_KEY": "k"}
     assert agent_env(env) == {"PATH": "/bin", "WANDB_API_KEY": "k"}
 
 
