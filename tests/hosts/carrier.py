@@ -4,7 +4,9 @@ Whoever makes one decides where it connects: its thread is on the network that t
 leaves open when it loses its power stays open on the other side, as it does over a network.
 """
 
+import os
 import socket
+import struct
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +22,8 @@ class Carrier:
     def __init__(self, path: Path, address: tuple[str, int]) -> None:
         self.holds = False
         """Ends of streams are kept back from now on: the other side hears nothing of them."""
+        self.severed = ""
+        """The namespace of a host, see `host_of`, that is cut off: what it sends and is sent is lost from now on."""
         self._address = address
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
@@ -53,15 +57,26 @@ class Carrier:
         with suppress(OSError):  # it is closed
             while True:
                 there, _ = self._listener.accept()
+                host = host_of(struct.unpack("3i", there.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
                 here = socket.create_connection(self._address)
                 self._open += [there, here]
-                self._begin(self._carry, there, here)
-                self._begin(self._carry, here, there)
+                self._begin(self._carry, there, here, host)
+                self._begin(self._carry, here, there, host)
 
-    def _carry(self, source: socket.socket, goal: socket.socket) -> None:
+    def _carry(self, source: socket.socket, goal: socket.socket, host: str) -> None:
+        was_severed = False
         with suppress(OSError):
             while data := source.recv(_CHUNK):
-                goal.sendall(data)
-        if not self.holds:
+                was_severed = was_severed or self.severed == host
+                if not was_severed:
+                    goal.sendall(data)
+                elif self.severed != host:  # a stream that lacks a part ends
+                    break
+        if not self.holds and self.severed != host:
             with suppress(OSError):
                 goal.shutdown(socket.SHUT_RDWR)
+
+
+def host_of(pid: int) -> str:
+    """Return what tells the host of a process, by its number out here, from others."""
+    return os.readlink(f"/proc/{pid}/ns/pid")
