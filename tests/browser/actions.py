@@ -248,6 +248,7 @@ def _pool_pages(things: Belongings) -> Iterable[ConsolePage]:
         EVERYBODY,
         Action("Drain…", OPERATORS, ("PATCH /v1/machines/local",)),
         Action("Exclude…", OPERATORS, ("POST /v1/machines/local/exclude",)),
+        Action("Labels…", OPERATORS, ("PUT /v1/machines/local/labels",)),
         fields(OPERATORS, *(f"Exclude slot {slot} of local…" for slot in range(4))),
     )
     yield on("/usage", EVERYBODY)

@@ -5,6 +5,7 @@ The server's tasks are played, so nothing has to be trained for it.
 """
 
 import re
+import secrets
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,7 +16,9 @@ from tests.browser.test_dialogs import wrong_with
 from tests.server.conftest import PASSWORD
 from tests.server.played import Played
 
+from pliant.control.requests.joining import Joining, JoiningRoom
 from pliant.core.access import Role
+from pliant.core.joining import JoinedMachine, parse_join_token
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -138,6 +141,69 @@ def test_a_slot_is_excluded_for_a_reason_and_included_again(visit_played: Visito
     expect(machine).not_to_contain_text("ECC errors")
     server.tick(1.0)
     expect(machine).to_contain_text("4 of 4 slots")
+
+
+@pytest.fixture
+def joining(server: Played) -> Iterator[Joining]:
+    """The server takes machines; gpu9 has joined, is drained, and is away."""
+    joining = Joining(registry=server.store.registry, now=server.clock.now, token_hex=secrets.token_hex)
+    joining.note(JoinedMachine(name="gpu9", owner="ada", fingerprint="ab" * 32, joined_at=5.0, slots=(0, 1)))
+    machines = server.control.inquiries.machines
+    machines.joining = JoiningRoom(
+        joining=joining,
+        pin=lambda: "2d" * 32,
+        address=lambda: "10.0.0.1:7314",
+        is_here=lambda _name: False,
+        forget=lambda _name: None,
+    )
+    machines.out_of_use.drain("gpu9", "ada")
+    yield joining
+    machines.joining = None
+
+
+def test_a_machine_is_let_join_labelled_and_removed(visit_played: Visitor, joining: Joining) -> None:
+    page = visit_played.goto("/machines")
+    page.get_by_role("button", name="Let a machine join…").click()
+    dialog = page.get_by_role("dialog", name="Let a machine join")
+    expect(dialog.get_by_role("textbox", name="Name")).to_be_focused()
+    page.keyboard.type("gpu 7")
+    dialog.get_by_role("button", name="Make a token").click()
+    expect(dialog).to_contain_text("'gpu 7' cannot be taken")
+    dialog.get_by_role("textbox", name="Name").fill("gpu7")
+    visit_played.picture("machine-joins")
+    assert visit_played.violations("[role=dialog]") == []
+    dialog.get_by_role("button", name="Make a token").click()
+    made = page.get_by_role("dialog", name="The join token")
+    expect(made).to_contain_text("pliant agent --join 10.0.0.1:7314")
+    visit_played.picture("machine-token")
+    token = made.get_by_text("pliant-join-").text_content() or ""
+    made.get_by_role("button", name="I have it").click()
+    token_id, secret, _ = parse_join_token(token)
+    listed = page.get_by_role("table", name="Join tokens").get_by_role("row").filter(has_text="gpu7")
+    expect(listed).to_contain_text("a-admin")
+    expect(listed).to_contain_text("0 of 1")
+    assert joining.admit(token_id, secret, "gpu7").num_uses == 1
+    listed.get_by_role("button", name="Revoke: gpu7").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(listed).to_have_count(0)
+
+    machine = page.get_by_role("region", name="gpu9", exact=True)
+    machine.get_by_role("button", name="Labels…").click()
+    labels = page.get_by_role("dialog", name="Labels of gpu9")
+    labels.get_by_role("textbox", name="Given here").fill("rack")
+    labels.get_by_role("button", name="Label", exact=True).click()
+    expect(labels).to_contain_text("rack is no label: give NAME=VALUE")
+    labels.get_by_role("textbox", name="Given here").fill("rack=7\nzone=b")
+    visit_played.picture("machine-labels")
+    labels.get_by_role("button", name="Label", exact=True).click()
+    expect(labels).to_have_count(0)
+    expect(machine).to_contain_text("rack=7")
+    visit_played.picture("machine-labelled")
+    assert visit_played.violations("main") == []
+    machine.get_by_role("button", name="Remove…").click()
+    page.get_by_role("dialog", name="Remove gpu9 from the pool?").get_by_role("button", name="Remove").click()
+    expect(machine).to_have_count(0)
+    assert joining.get("gpu9") is None
 
 
 def test_of_many_jobs_what_was_refused_is_said(visit_played: Visitor, server: Played) -> None:

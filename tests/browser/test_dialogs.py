@@ -27,7 +27,7 @@ def dialogs(things: Furniture) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield training, ("Train again…", "Deploy…", "Forget…")
     yield f"/datasets/{things.pictures}", ("Delete…",)
     yield f"/environments/{things.built}", ("Build again…", "Delete…")
-    yield "/machines", ("Drain…", "Exclude…")
+    yield "/machines", ("Drain…", "Exclude…", "Labels…")
     yield "/people", ("Add a user",)
     yield f"/people/{things.person}", ("Password…", "Disable…", "Remove…")
     yield "/me", ("New token",)

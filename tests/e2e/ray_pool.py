@@ -59,6 +59,12 @@ class RayPool(HostsPool):
         found = self.hosts[name].run(["pgrep", "-f", "pliant.entry.agent"], check=False).stdout.split()
         return int(found[0]) if found else 0
 
+    def agents_on(self, name: str) -> list[str]:
+        """Return the names of the machines whose agents are processes of a host."""
+        found = self.hosts[name].run(["pgrep", "-af", "pliant.entry.agent"], check=False).stdout.splitlines()
+        words = [line.split() for line in found]
+        return [line[line.index("--name") + 1] for line in words if "--name" in line]
+
     def ask_ray(self, program: str) -> str:
         """Return what a program prints that has connected to Ray, on the server's host."""
         begin = "import ray; ray.init(address='auto', namespace='test', log_to_driver=False, logging_level='ERROR')"

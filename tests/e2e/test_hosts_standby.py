@@ -111,7 +111,7 @@ def test_what_runs_on_the_server_s_own_machine_is_not_begun_twice_when_that_is_c
         with hosts.client() as client, hosts.without("b", "c"):
             job_id = hosts.submit(script, "--fixed", "1", args=(str(begun), str(gate)))
             hosts.until(lambda: begun.read_text() == "begun\n", "it runs")
-        (task,) = client.job(job_id).tasks
+            (task,) = client.job(job_id).tasks
         assert task.node_id == SERVER
         old = hosts.server
         assert old is not None

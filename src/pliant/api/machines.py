@@ -168,3 +168,5 @@ class MachinePage:
     """All machines, in natural order of their names."""
 
     machines: tuple[MachineView, ...]
+    takes_machines: bool
+    """Others can join: the server was started for that."""

@@ -1,13 +1,22 @@
 import { Alert, Button, Code, Group, Stack } from "@mantine/core";
 import { useClipboard } from "@mantine/hooks";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
+import type { ReactNode } from "react";
 import { Dialog } from "../components/Dialog";
 import { text } from "../text";
 
 const words = text.people.secret;
 
+interface Props {
+  title: string;
+  value: string | null;
+  onClose: () => void;
+  /** What to do with it. */
+  children?: ReactNode;
+}
+
 /** Shows a secret once; only its own button closes it, so that it is not lost by a click beside it. */
-export function Secret({ title, value, onClose }: { title: string; value: string | null; onClose: () => void }) {
+export function Secret({ title, value, onClose, children }: Props) {
   const clipboard = useClipboard({ timeout: 2000 });
   return (
     <Dialog
@@ -22,6 +31,7 @@ export function Secret({ title, value, onClose }: { title: string; value: string
         <Alert color="yellow" variant="outline">
           {words.once}
         </Alert>
+        {children}
         <Code block className="wrap" style={{ whiteSpace: "pre-wrap" }}>
           {value}
         </Code>

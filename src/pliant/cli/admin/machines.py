@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from pliant.api.machines import LabelsRequest, MachineFactsView, MachinePage, MachineSlot, MachineView
+from pliant.api.machines import LabelsRequest, MachineFactsView, MachineSlot, MachineView
 from pliant.cli import formatting
 from pliant.cli.admin.join_tokens import list_tokens, make_token, revoke_token
 from pliant.cli.options import JsonOption, name_argument, option
@@ -70,10 +70,10 @@ def list_machines(context: typer.Context, as_json: JsonOption = False) -> None:
 def list_all(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the machines, and the jobs there that you see."""
     with open_client(context) as client:
-        found = client.machines.list()
-    show_list(MachinePage(machines=found), _COLUMNS, map(_row, found), as_json=as_json)
+        page = client.machines.page()
+    show_list(page, _COLUMNS, map(_row, page.machines), as_json=as_json)
     if not as_json:
-        for sentence in (sentence for view in found for sentence in _exclusions(view)):
+        for sentence in (sentence for view in page.machines for sentence in _exclusions(view)):
             say(sentence)
 
 

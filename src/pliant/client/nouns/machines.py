@@ -35,7 +35,11 @@ class MachineClient:
 
     def list(self) -> tuple[MachineView, ...]:
         """Return all of them, with who holds their slots."""
-        return self._connection.get(_MACHINES, _ROOT).machines
+        return self.page().machines
+
+    def page(self) -> MachinePage:
+        """Return all of them, and whether others can join."""
+        return self._connection.get(_MACHINES, _ROOT)
 
     def get(self, name: str) -> MachineView:
         """Return one."""

@@ -58,7 +58,8 @@ class Machines:
             machines=tuple(
                 self._view(node, [slot for slot in slots if slot.node_id == node.id], measured.get(node.id))
                 for node in nodes
-            )
+            ),
+            takes_machines=self.joining is not None,
         )
 
     def get(self, name: str, visible: VisibleJobs | None) -> MachineView:

@@ -8,21 +8,31 @@ import { Problem } from "../../components/Notice";
 import { Words } from "../../components/Words";
 import { text } from "../../text";
 import { ExcludeDialog } from "./ExcludeDialog";
+import { LabelsDialog } from "./LabelsDialog";
 import classes from "./Machines.module.css";
 import type { Machine } from "./map";
 
 const words = text.machines;
 
 /** What those do to a machine who run the pool. */
-export function Actions({ machine }: { machine: Machine }) {
+export function Actions({ machine, removable }: { machine: Machine; removable: boolean }) {
   const mayWrite = useMay("pool:write");
   const canChange = useCanChange();
-  const [asks, setAsks] = useState<"drain" | "exclude" | null>(null);
+  const [asks, setAsks] = useState<"drain" | "exclude" | "labels" | "remove" | null>(null);
   const change = useChange("patch", "/v1/machines/{name}", { onSuccess: () => setAsks(null) });
+  const remove = useChange("delete", "/v1/machines/{name}", { onSuccess: () => setAsks(null) });
   const set = (drained: boolean) => change.mutate({ params: { path: { name: machine.name } }, body: { drained } });
   if (!mayWrite) return null;
   return (
     <div className={classes.actions}>
+      <Button variant="default" onClick={() => setAsks("labels")}>
+        {words.labels}
+      </Button>
+      {removable && (machine.state === "away" || machine.state === "drained") && (
+        <Button variant="default" onClick={() => setAsks("remove")}>
+          {words.remove}
+        </Button>
+      )}
       {machine.excluded === null && (
         <Button variant="default" onClick={() => setAsks("exclude")}>
           {words.exclude}
@@ -49,6 +59,18 @@ export function Actions({ machine }: { machine: Machine }) {
       >
         <Words of={words.drainHint} />
       </Confirm>
+      <Confirm
+        opened={asks === "remove"}
+        onClose={() => setAsks(null)}
+        title={words.removeTitle(machine.name)}
+        action={words.removeVerb}
+        pending={remove.isPending}
+        error={remove.error}
+        onConfirm={() => remove.mutate({ params: { path: { name: machine.name } } })}
+      >
+        {words.removeHint}
+      </Confirm>
+      {asks === "labels" && <LabelsDialog machine={machine} onClose={() => setAsks(null)} />}
       {asks === "exclude" && <ExcludeDialog machine={machine} onClose={() => setAsks(null)} />}
     </div>
   );

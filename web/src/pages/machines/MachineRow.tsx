@@ -27,7 +27,7 @@ const SIGNS: Record<Machine["state"], string> = {
 };
 
 /** A machine: what it is, how it is, who holds its slots, and what of it is out of use. */
-export function MachineRow({ machine, by }: { machine: Machine; by: ColourBy }) {
+export function MachineRow({ machine, by, removable }: { machine: Machine; by: ColourBy; removable: boolean }) {
   const labels = Object.entries(machine.labels).map(([name, value]) => `${name}=${value}`);
   const exclusions = exclusionsOf(machine);
   return (
@@ -50,7 +50,7 @@ export function MachineRow({ machine, by }: { machine: Machine; by: ColourBy }) 
             {label}
           </code>
         ))}
-        <Actions machine={machine} />
+        <Actions machine={machine} removable={removable} />
       </header>
       {(machine.drained_by !== null || exclusions.length > 0) && (
         <ul className={classes.out}>

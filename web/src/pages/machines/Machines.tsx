@@ -8,6 +8,7 @@ import { Swatch } from "../../components/Swatch";
 import { useAddress } from "../../components/useAddress";
 import { count, measure } from "../../format/format";
 import { text } from "../../text";
+import { JoinButton, JoinTokens } from "./Joining";
 import { MachineRow } from "./MachineRow";
 import classes from "./Machines.module.css";
 import { type ColourBy, type Machine, numSlots, whoIsThere } from "./map";
@@ -25,6 +26,7 @@ export default function Machines() {
       title={text.nav.machines}
       actions={
         <div className={classes.by}>
+          {query.data?.takes_machines && <JoinButton />}
           <span className="dim">{words.colourBy}</span>
           <SegmentedControl
             aria-label={words.colourBy}
@@ -40,15 +42,23 @@ export default function Machines() {
           page.machines.length === 0 ? (
             <Empty title={words.empty.title} hint={words.empty.hint} command={words.empty.command} />
           ) : (
-            <Shown machines={page.machines} by={by} />
+            <Shown machines={page.machines} by={by} removable={page.takes_machines} />
           )
         }
       </Answer>
+      {query.data?.takes_machines && <JoinTokens />}
     </Page>
   );
 }
 
-function Shown({ machines, by }: { machines: readonly Machine[]; by: ColourBy }) {
+interface ShownProps {
+  machines: readonly Machine[];
+  by: ColourBy;
+  /** Those that have joined can be removed. */
+  removable: boolean;
+}
+
+function Shown({ machines, by, removable }: ShownProps) {
   const excluded = machines.reduce((sum, machine) => sum + machine.num_excluded, 0);
   const slots = machines.reduce((sum, machine) => sum + numSlots(machine), 0);
   const used = machines.reduce((sum, machine) => sum + machine.num_taken, 0);
@@ -65,7 +75,7 @@ function Shown({ machines, by }: { machines: readonly Machine[]; by: ColourBy })
       />
       <Legend machines={machines} by={by} />
       {machines.map((machine) => (
-        <MachineRow key={machine.name} machine={machine} by={by} />
+        <MachineRow key={machine.name} machine={machine} by={by} removable={removable} />
       ))}
     </>
   );

@@ -129,13 +129,12 @@ def open_machines(
 
     room = _joining_room(joining, authority, address, nodes, hub)
     own_name = settings.cluster.machine_name or own_machine_name()
-    starts_own = settings.num_slots != 0 and not settings.cluster.ray
     return MachinesRoom(
         nodes=nodes,
         hub=hub,
         joining=room,
         announcement=announcement,
-        own=_own(settings, room, own_name, home) if starts_own else None,
+        own=_own(settings, room, own_name, home),
         own_name=own_name,
         ray=_ray(settings, room, home) if settings.cluster.ray else None,
         limits=settings.cluster.limits,
@@ -160,9 +159,11 @@ def _joining_room(
     )
 
 
-def _own(settings: ServerSettings, room: JoiningRoom, name: str, home: Home) -> OwnAgent:
-    """Return who keeps the agent of the server's own machine running."""
+def _own(settings: ServerSettings, room: JoiningRoom, name: str, home: Home) -> OwnAgent | None:
+    """Return who keeps the agent of the server's own machine running; None: it has none, or Ray does."""
     assert settings.cluster is not None, "machines may join"
+    if settings.num_slots == 0 or settings.cluster.ray:
+        return None
     pool, cluster = _pool_of(home), settings.cluster
     options = (*own_options(settings), "--patience-s", str(cluster.orphan_s))
     plan = LaunchPlan(machine=name, pool=pool, server=room.address(), options=options)
