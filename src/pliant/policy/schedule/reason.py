@@ -107,9 +107,10 @@ def _kept_off(context: _Context, workload: Workload) -> str:
     if lost := [node_id for node_id in context.node_ids if node_id in workload.excluded]:
         words.append(f"; kept off {' and '.join(lost)}, where its tasks were lost")
     for node_id, other in workload.apart[:NUM_NAMED]:
+        one, two = sorted((node_id, other))
         words.append(
-            f"; kept off {node_id} for now: {other} and {node_id} do not reach each other (both reach the server), so "
-            f"see that no firewall is between them"
+            f"; kept off {node_id} for now: {one} and {two} do not reach each other (both reach the server), so see "
+            f"that no firewall is between them"
         )
     return "".join(words)
 
