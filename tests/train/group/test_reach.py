@@ -1,14 +1,17 @@
 """Whether the machines of peers can be reached, and when the server is told that they cannot."""
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
+import torch
 
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Abandon, Form, FromTask, Unreachable
+from pliant.train.errors import GenerationLost
 from pliant.train.group import reach
 from pliant.train.group.membership import TaskMembership
 from pliant.train.group.reach import PeerWatch, Waits, other_machines, unreachable
@@ -16,7 +19,7 @@ from pliant.train.group.rendezvous import RendezvousServer
 
 ME, PEER, THIRD = TaskId("job-1.1"), TaskId("job-1.2"), TaskId("job-1.3")
 HERE, THERE = "127.0.0.1", "127.0.0.2"
-FORM = Form(generation=1, members=(ME, PEER), host=HERE, port=1, addresses=((HERE, 1), (THERE, 2)))
+KEY = b"the key of job-1"
 
 
 @pytest.fixture
@@ -124,13 +127,50 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)  # between two looks at the condition
 
 
-def test_a_task_that_does_not_connect_says_whom_it_does_not_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in {"PATIENCE_S": 0.1, "_LOOK_S": 0.02, "_AGAIN_S": 0.05}.items():
         monkeypatch.setattr(reach, name, seconds)
+
+
+def member(task_id: TaskId, host: str, said: list[FromTask]) -> TaskMembership:
+    return TaskMembership(job_id=JobId("job-1"), task_id=task_id, pid=7, host=host, key=KEY, send=said.append)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_task_that_waits_in_a_sum_says_whom_it_does_not_reach() -> None:
     said: list[FromTask] = []
-    key = b"the key of job-1"
-    rendezvous = RendezvousServer(HERE, key=key)
-    membership = TaskMembership(job_id=JobId("job-1"), task_id=ME, pid=7, host=HERE, key=key, send=said.append)
+    rendezvous = RendezvousServer(HERE, key=KEY)
+    addresses = ((HERE, rendezvous.port), refusing())
+    form = Form(generation=1, members=(ME, PEER), host=HERE, port=rendezvous.port, addresses=addresses)
+    memberships = [member(ME, HERE, said), member(PEER, THERE, [])]
+    for one in memberships:
+        one.deliver(form)
+    group = memberships[0].wait_for_generation()
+    until(lambda: memberships[1].upcoming() is not None)
+    said.clear()  # connecting may have taken a while on a busy machine
+
+    def add() -> None:
+        with suppress(GenerationLost):
+            group.all_reduce([torch.ones(1)], is_lost=memberships[0].is_lost)
+
+    waiting = threading.Thread(target=add, daemon=True)
+    waiting.start()
+    until(lambda: said[:2] == [Unreachable(peers=(PEER,))] * 2)
+    memberships[0].deliver(Abandon(generation=1, reason="the peer is left out"))
+    waiting.join(20.0)
+    assert not waiting.is_alive()
+    until(lambda: said[-1] == Unreachable(peers=()))
+    for one in memberships:
+        one.close()
+    rendezvous.close()
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_task_that_does_not_connect_says_whom_it_does_not_reach() -> None:
+    said: list[FromTask] = []
+    rendezvous = RendezvousServer(HERE, key=KEY)
+    membership = member(ME, HERE, said)
     addresses = ((HERE, rendezvous.port), refusing())
     form = Form(generation=1, members=(ME, PEER), host=HERE, port=rendezvous.port, addresses=addresses)
     membership.deliver(form)
