@@ -101,7 +101,7 @@ class PeerWatch:
         self._send = send
         self._since: dict[Hashable, float] = {}
         self._tried_at = float("-inf")
-        self._has_told = False
+        self._has_reported = False
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -132,6 +132,6 @@ class PeerWatch:
         for form in late:
             peers |= other_machines(form, self._host)
         failed = unreachable(peers, ANSWER_S)[:MAX_PEERS]
-        if (failed or self._has_told) and not self._closed.is_set():
+        if (failed or self._has_reported) and not self._closed.is_set():
             self._send(Unreachable(peers=failed))
-        self._has_told = bool(failed)
+        self._has_reported = bool(failed)
