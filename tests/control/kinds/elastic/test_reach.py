@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from tests.control.kinds.elastic.test_hangs import live
 
+from pliant.api.jobs import JobPatch
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.lifecycle import JobState
-from pliant.core.link import Unreachable
+from pliant.core.link import Hello, Lost, Ready, Unreachable
 from pliant.core.plan import NodeView
 from pliant.policy.elastic.paths import FIRST_S
 
@@ -71,6 +72,28 @@ def test_a_training_goes_on_without_one_of_two_machines_that_do_not_reach_each_o
     assert f"kept off {gone} for now: far and farther do not reach each other" in world.job(job_id).why
     assert f"does not reach {kept} from {gone}" in world.said(EventKind.TASK_LOST)[0]
     assert world.training(job_id).losses == (), "its tasks are not to blame"
+
+
+def test_newcomers_leave_though_they_are_more_than_those_that_hold_the_state(world: World) -> None:
+    job_id = started(world, 1)
+    assert nodes(world, job_id) == {LOCAL}
+    (first,) = world.members(job_id)
+    world.links.obedient = False  # nobody connects in a generation from now on
+    world.control.requests.change(job_id, JobPatch(max_tasks=3))
+    live(world, 0.5)
+    (there,) = {task.node_id for task in world.tasks(job_id)} - {LOCAL}
+    newcomers = on(world, job_id, there)
+    for task_id in newcomers:
+        world.say(task_id, Hello(task_id=task_id, pid=7))
+        world.say(task_id, Ready(host="h", port=7, virtual_workers=8))
+    live(world, 0.5)
+    forming = world.training(job_id).membership.forming
+    assert set(forming.members) == {first, *newcomers}
+    world.say(newcomers[0], Lost(generation=forming.number, step=0, error="it did not connect"))
+    complain(world, job_id, of=there, by=LOCAL)
+
+    assert world.members(job_id) == (first,)
+    assert f"goes on without {there}" in warnings(world)[0]
 
 
 def test_it_grows_again_when_the_time_is_over_and_the_time_doubles_if_the_path_is_still_broken(world: World) -> None:

@@ -85,11 +85,12 @@ def _part(draft: Draft, live: ElasticJob, found: set[Ends]) -> None:
 
 def _members(live: ElasticJob) -> list[PathMember]:
     """Return all tasks that train or are to, members in rank order first, then those that hold a state."""
-    standing = {task.id: live.membership.status_of(task.id).holds_state for task in live.running}
-    ranks = {task_id: rank for rank, task_id in enumerate(live.membership.active)}
+    membership = live.membership
+    holders = membership.newest_holders()
+    ranks = {task_id: rank for rank, task_id in enumerate(membership.current.members if membership.current else ())}
     tasks = [task for task in live.running if task.id not in live.fenced]
-    tasks.sort(key=lambda task: (ranks.get(task.id, len(ranks)), not standing[task.id]))
-    return [PathMember(id=task.id, node_id=task.node_id, holds_state=standing[task.id]) for task in tasks]
+    tasks.sort(key=lambda task: (ranks.get(task.id, len(ranks)), task.id not in holders))
+    return [PathMember(id=task.id, node_id=task.node_id, holds_state=task.id in holders) for task in tasks]
 
 
 def _how(node_id: NodeId, paths: list[BrokenPath]) -> str:
