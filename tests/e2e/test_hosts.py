@@ -18,6 +18,8 @@ from tests.e2e.trial import Trial
 from pliant.client import Client
 
 LEASE_AND_MORE_S = LEASE_S + 1.0
+PARTED_S = 12.0
+"""So long two machines that do not reach each other may keep a training at most."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
@@ -202,3 +204,46 @@ def test_a_server_that_is_killed_while_a_host_is_cut_off_starts_nothing_twice(
         assert {task.id for task in other.until_calm(3)} == others
         job.end()
         other.end()
+
+
+def parted(job: Trial) -> list[tuple[float, str, set[str]]]:
+    """Return when a job was told of machines that do not reach each other, in which words, and which they are."""
+    return [
+        (event.at, event.message, {str(event.data["node_id"]), str(event.data["other_node_id"])})
+        for event in job.events("warning")
+        if "do not reach each other" in event.message
+    ]
+
+
+def test_of_two_machines_that_no_longer_reach_each_other_one_is_left_out_and_both_are_named(
+    hosts: HostsPool, client: Client, tmp_path: Path
+) -> None:
+    with hosts.without(SERVER):
+        job = trial(hosts, client, tmp_path, epochs=80)
+        assert hosts.node_of(job.until_calm(5)) == {"b", "c", "d"}
+        at = time.time()
+        with hosts.network.cut_between(hosts.hosts["c"], hosts.hosts["d"]):
+            job.assert_back_within(PARTED_S, at)
+            assert not {"c", "d"} <= hosts.node_of(job.until_size(4))
+            (_, words, names), *_ = parted(job)
+            assert names == {"c", "d"}
+            assert "c and d do not reach each other (both reach the server)" in words
+            assert "see that no firewall is between them; the training goes on without" in words
+            assert hosts.state("c") == hosts.state("d") == "in use"
+            assert job.num_redone_since(at) <= 1
+            job.end()
+
+
+def test_a_firewall_that_is_there_from_the_start_keeps_a_training_off_one_side_of_it_until_it_is_gone(
+    hosts: HostsPool, client: Client, tmp_path: Path
+) -> None:
+    with hosts.without(SERVER):
+        with hosts.network.cut_between(hosts.hosts["c"], hosts.hosts["d"]):
+            job = trial(hosts, client, tmp_path, epochs=120)
+            job.until(lambda: parted(job), "the firewall is noticed")
+            assert not {"c", "d"} <= hosts.node_of(job.until_calm(4))
+            assert "c and d do not reach each other" in job.job().why
+        assert hosts.node_of(job.until_calm(5)) == {"b", "c", "d"}
+        assert "do not reach each other" not in job.job().why
+        assert [names for _, _, names in parted(job)] in ([{"c", "d"}], [{"c", "d"}] * 2)
+        job.end()

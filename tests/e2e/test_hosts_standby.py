@@ -14,7 +14,7 @@ from tests.databases import new_database
 from tests.e2e.hosts_pool import PORT, SERVER, HostsPool
 from tests.e2e.trial import Trial
 from tests.hosts import HostProcess, Network, require_hosts
-from tests.hosts.carrier import Carrier, host_of
+from tests.hosts.carrier import Carrier
 
 from pliant.entry.server.lead import DEPOSED
 
@@ -115,14 +115,12 @@ def test_what_runs_on_the_server_s_own_machine_is_not_begun_twice_when_that_is_c
         assert task.node_id == SERVER
         old = hosts.server
         assert old is not None
-        database[1].severed = host_of(old.pid)
-        with hosts.network.cut(hosts.hosts[SERVER]):
+        with database[1].severed(old.pid), hosts.network.cut(hosts.hosts[SERVER]):
             hosts.until_standby_leads()
             with hosts.client() as client:
                 hosts.until_here("b", "c", STANDBY)
                 assert hosts.state(SERVER) == "away"
                 assert [one.id for one in client.job(job_id).tasks if one.state == "training"] == [task.id]
-        database[1].severed = ""
         assert old.wait(30) == DEPOSED
         hosts.until_here(SERVER)
         gate.touch()

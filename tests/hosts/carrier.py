@@ -8,7 +8,8 @@ import os
 import socket
 import struct
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,13 +23,13 @@ class Carrier:
     def __init__(self, path: Path, address: tuple[str, int]) -> None:
         self.holds = False
         """Ends of streams are kept back from now on: the other side hears nothing of them."""
-        self.severed = ""
-        """The namespace of a host, see `host_of`, that is cut off: what it sends and is sent is lost from now on."""
+        self._severed = ""
         self._address = address
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         path.chmod(0o777)
         self._open: list[socket.socket] = [self._listener]
+        self._of_hosts: list[tuple[str, socket.socket]] = []
         self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
@@ -47,6 +48,18 @@ class Carrier:
         for one in self._open:
             one.close()
 
+    @contextmanager
+    def severed(self, pid: int) -> Iterator[None]:
+        """Lose all that the host of a process sends and is sent; then its streams, which lack a part, end."""
+        self._severed = host = host_of(pid)
+        try:
+            yield
+        finally:
+            self._severed = ""
+            for one in [one for its, one in self._of_hosts if its == host]:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
     def _begin(self, what: object, *args: object) -> None:
         assert callable(what)
         thread = threading.Thread(target=what, args=args, name="carrier", daemon=True)
@@ -60,6 +73,7 @@ class Carrier:
                 host = host_of(struct.unpack("3i", there.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
                 here = socket.create_connection(self._address)
                 self._open += [there, here]
+                self._of_hosts += [(host, there), (host, here)]
                 self._begin(self._carry, there, here, host)
                 self._begin(self._carry, here, there, host)
 
@@ -67,12 +81,10 @@ class Carrier:
         was_severed = False
         with suppress(OSError):
             while data := source.recv(_CHUNK):
-                was_severed = was_severed or self.severed == host
+                was_severed = was_severed or self._severed == host
                 if not was_severed:
                     goal.sendall(data)
-                elif self.severed != host:  # a stream that lacks a part ends
-                    break
-        if not self.holds and self.severed != host:
+        if not self.holds and self._severed != host:
             with suppress(OSError):
                 goal.shutdown(socket.SHUT_RDWR)
 

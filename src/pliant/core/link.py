@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Le, MaxLen
 
 from pliant.core.job import Claim, Progress, TaskId
 from pliant.core.job_params import ParamValue
@@ -20,6 +20,8 @@ from pliant.core.tensor_histogram import MAX_STEP, TensorHistogram
 MAX_NUMBER: Final = MAX_STEP
 """Of a step, an epoch, a message: what a database keeps."""
 MAX_SERIES_NAME: Final = 500
+MAX_PEERS: Final = 4096
+"""So many tasks are named in one message."""
 Number = Annotated[int, Ge(0), Le(MAX_NUMBER)]
 
 
@@ -256,6 +258,18 @@ class Stacks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unreachable:
+    """I wait for these tasks and cannot connect with their machines: one task of each. Empty: I can again.
+
+    Said again every few seconds as long as it is so. The server takes it for true only of tasks that live on other
+    machines, if it hears these machines and mine, and if it is said again some seconds later.
+    """
+
+    peers: Annotated[tuple[TaskId, ...], MaxLen(MAX_PEERS)]
+    kind: Literal["unreachable"] = "unreachable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
     """I live: sent when nothing else was sent for a quarter of the lease. The server stores nothing of it."""
 
@@ -282,6 +296,7 @@ FromTask = (
     | Failed
     | Note
     | Stacks
+    | Unreachable
     | Pulse
 )
 
@@ -300,6 +315,8 @@ class Form:
     host: str
     port: int
     """The rendezvous server of the first member."""
+    addresses: tuple[tuple[str, int], ...] = ()
+    """Those of all members, in rank order, with which a task sees whether it reaches their machines."""
     cause: str = ""
     is_end: bool = False
     """With no members: the job ends, nobody goes on from that checkpoint."""

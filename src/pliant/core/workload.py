@@ -46,8 +46,15 @@ class Workload:
     """No new task is started before this instant (the job is backing off after losses)."""
     excluded: frozenset[NodeId] = frozenset()
     """Nodes on which no new task is started (its tasks were lost there again and again)."""
+    apart: tuple[tuple[NodeId, NodeId], ...] = ()
+    """Nodes on which no new task is started, each with one that it does not reach and that the others are on."""
     pinned: bool = False
     """It cannot be paused without losing its work: it comes before all others, so that nobody is given its slots."""
     queue: str = DEFAULT_QUEUE
     owner: str = ""
     """Whose it is; others do not learn its name."""
+
+    @property
+    def kept_off(self) -> frozenset[NodeId]:
+        """The nodes on which no new task is started, for whatever reason."""
+        return self.excluded.union(node_id for node_id, _ in self.apart) if self.apart else self.excluded

@@ -103,7 +103,8 @@ def training(*tasks: TaskId) -> Story:
 def form(generation: int, *members: TaskId, cause: str, to: Iterable[TaskId]) -> tuple[Effect, ...]:
     """Return what announces a generation."""
     host, port = (f"host-{members[0]}", 7) if members else ("", 0)
-    message = Form(generation=generation, members=members, host=host, port=port, cause=cause)
+    addresses = tuple((f"host-{member}", 7) for member in members)
+    message = Form(generation=generation, members=members, host=host, port=port, addresses=addresses, cause=cause)
     return (
         Announced(generation=generation, members=members, cause=cause),
         *(Send(task_id=task, message=message) for task in to),

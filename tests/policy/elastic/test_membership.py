@@ -410,3 +410,16 @@ def test_survivors_that_tried_in_vain_with_a_lost_task_do_not_wait_once_its_loss
     effects = story.gone(A)
 
     assert [effect.members for effect in effects if isinstance(effect, Announced)] == [(B, C)]
+
+
+def test_newcomers_that_did_not_connect_are_no_holders_beside_those_that_train() -> None:
+    story = training(A)
+    story.want(A, B, C, cause="free slots")
+    story.ready(B)
+    story.ready(C)
+    assert story.membership.newest_holders() == {A}
+    story.broken(B, 2)
+    assert story.membership.status_of(B).holds_state, "it may have entered before it was given up"
+    assert story.membership.newest_holders() == {A}
+    story.gone(A)
+    assert story.membership.newest_holders() >= {B, C}

@@ -43,10 +43,10 @@ class PartsWorld(World):
         rooms = rooms_of(self)
         for view in self.jobs.values():
             grant = decision.grants[view.id]
-            if not view.excluded:
+            if not view.kept_off:
                 assert len(view.tasks) == grant.num_tasks, f"{view.id} is not at its target"
             assert view.max_tasks or not view.tasks, f"{view.id} wants nothing, and holds slots"
-            free = [room for place, room in rooms.items() if place[0] not in view.excluded]
+            free = [room for place, room in rooms.items() if place[0] not in view.kept_off]
             if view.slot_share == WHOLE_SLOT or len(view.tasks) >= view.max_tasks:
                 continue
             needed = 1 if view.tasks else view.min_tasks
@@ -91,7 +91,7 @@ def check_parts(snapshot: Snapshot, decision: Plan, policy: Policy, now: float) 
         assert all((task.node_id, slot) in slots for task in stay for slot in task.slots), "stays where no slot is"
         for placement in grant.start:
             assert len(placement.slots) == view.slots_per_task
-            assert placement.node_id not in view.excluded, "starts where its tasks do not live"
+            assert placement.node_id not in view.kept_off, "starts where its tasks do not live"
             for slot in placement.slots:
                 place = placement.node_id, slot
                 assert place in slots

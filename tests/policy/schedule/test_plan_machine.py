@@ -99,7 +99,7 @@ class ClusterOfSingleSlots(Cluster):
 
 
 class ClusterWithBadNodes(Cluster):
-    """Some jobs are kept off some nodes, where their tasks were lost."""
+    """Some jobs are kept off some nodes, where their tasks were lost or from which they do not reach each other."""
 
     @precondition(lambda self: self.world.jobs and len(self.world.nodes) > 1)
     @rule(data=st.data())
@@ -107,6 +107,13 @@ class ClusterWithBadNodes(Cluster):
         view = self.world.jobs[self.draw_job(data)]
         node_id = data.draw(st.sampled_from(sorted(self.world.nodes)))
         self.world.put(replace(view, excluded=view.excluded | {node_id}))
+
+    @precondition(lambda self: self.world.jobs and len(self.world.nodes) > 1)
+    @rule(data=st.data())
+    def keep_apart(self, data: Any) -> None:
+        view = self.world.jobs[self.draw_job(data)]
+        ends = data.draw(st.lists(st.sampled_from(sorted(self.world.nodes)), min_size=2, max_size=2, unique=True))
+        self.world.put(replace(view, apart=(*view.apart, (ends[0], ends[1]))))
 
 
 TestClusterWithBadNodes = ClusterWithBadNodes.TestCase

@@ -163,7 +163,7 @@ def check_plan(snapshot: Snapshot, decision: Plan, policy: Policy, now: float) -
             assert view.held_until is None or now >= view.held_until, "starts during its back-off"
         for placement in grant.start:
             assert len(placement.slots) == view.slots_per_task
-            assert placement.node_id not in view.excluded, "starts where its tasks do not live"
+            assert placement.node_id not in view.kept_off, "starts where its tasks do not live"
             for slot in placement.slots:
                 assert (placement.node_id, slot) in free, "not free, or granted twice"
                 free.remove((placement.node_id, slot))
@@ -173,7 +173,7 @@ def check_plan(snapshot: Snapshot, decision: Plan, policy: Policy, now: float) -
             promised += grant.num_tasks * view.slots_per_task
     assert promised <= len(slots), "promises more slots than there are"
     assert decision.wake_at is None or decision.wake_at > now
-    if all(view.slots_per_task == 1 and not view.excluded for view in views.values()):
+    if all(view.slots_per_task == 1 and not view.kept_off for view in views.values()):
         check_single_slots(snapshot, decision, policy, now)
 
 
@@ -202,9 +202,9 @@ def check_rest(world: World, decision: Plan) -> None:
     taken = {(t.node_id, slot) for view in world.jobs.values() for t in view.tasks for slot in t.slots}
     free = {n.id: sum((n.id, slot) not in taken for slot in n.slots) for n in world.nodes.values()}
     for view in world.jobs.values():
-        if not view.excluded:
+        if not view.kept_off:
             assert len(view.tasks) == decision.grants[view.id].num_tasks, f"{view.id} is not at its target"
-        places = sum(num // view.slots_per_task for node_id, num in free.items() if node_id not in view.excluded)
+        places = sum(num // view.slots_per_task for node_id, num in free.items() if node_id not in view.kept_off)
         if len(view.tasks) < view.max_tasks:
             needed = 1 if view.tasks else view.min_tasks
             assert places < needed, f"slots are idle though {view.id} could use them"

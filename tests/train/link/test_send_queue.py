@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.core.job import Progress
-from pliant.core.link import Histograms, Note, Point, Report
+from pliant.core.job import Progress, TaskId
+from pliant.core.link import Histograms, Note, Point, Report, Unreachable
 from pliant.train.link.send_queue import MAX_HISTOGRAMS, WINDOW, SendQueue
 
 
@@ -106,3 +106,11 @@ def test_of_very_many_histograms_that_wait_the_newest_stay() -> None:
     numbers = [item.number for item in queue.unstored()]
     assert numbers == [1, *range(12, MAX_HISTOGRAMS + 13)]
     assert queue.newest == numbers[-1]
+
+
+def test_of_who_is_out_of_reach_the_newest_word_waits() -> None:
+    queue = SendQueue()
+    first, second = Unreachable(peers=(TaskId("job-1.2"),)), Unreachable(peers=())
+    for message in (first, note(1), first, second):
+        queue.put(message)
+    assert [item.message for item in queue.unstored()] == [first, note(1), second]

@@ -4,7 +4,7 @@ Everything that changes goes through a draft; nothing is visible to anybody unti
 in one transaction. A draft that is dropped has changed nothing. It knows neither the store nor the cluster.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -73,6 +73,7 @@ class Draft:
         next_id: Callable[..., int],
         free_address: Callable[[NodeId], Address],
         nodes: Callable[[], tuple[NodeView, ...]] = tuple,
+        unheard: Callable[[], Collection[NodeId]] = tuple,
     ) -> None:
         self.now = now
         self.who = ""
@@ -81,6 +82,8 @@ class Draft:
         self.next_id = next_id
         self.free_address = free_address
         self.nodes = nodes
+        self.unheard = unheard
+        """Returns the hosts that nothing is heard of just now, or that are heard again since a moment only."""
         self.actions: list[Action] = []
         self._before = jobs
         self._after: dict[JobId, LiveJob] = {}

@@ -124,6 +124,7 @@ class Ledger:
             next_id=self._store.next_id,
             free_address=self._cluster.free_address,
             nodes=self.nodes,
+            unheard=lambda: {*self._cluster.silent_nodes(), *self._cluster.unsteady_nodes()},
         )
 
     def commit(self, draft: Draft) -> None:

@@ -32,11 +32,13 @@ def send_form(membership: Membership, generation: GenerationView, to: Sequence[T
     """
     first = membership.status_of(generation.members[0]) if generation.members else TaskStatus(ready=True)
     if first.ready:
+        members = (membership.status_of(task) for task in generation.members)
         form = Form(
             generation=generation.number,
             members=generation.members,
             host=first.host,
             port=first.port,
+            addresses=tuple((status.host, status.port) for status in members),
             cause=generation.cause,
         )
         effects.extend(Send(task_id=task, message=form) for task in to)

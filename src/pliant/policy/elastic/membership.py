@@ -180,6 +180,16 @@ class Membership:
         """Return what is known of a task; of one that was never heard of, nothing."""
         return self.tasks.get(task_id, TaskStatus())
 
+    def newest_holders(self) -> frozenset[TaskId]:
+        """Return the live tasks that hold the newest state, or one that is a step older, as far as is known.
+
+        Those that trained last; only if none of them is left, whoever may hold a state. Of a newcomer whose generation
+        was given up before it trained that is believed, too, so that nothing is lost; but perhaps it holds none.
+        """
+        known = frozenset(task for task, status in self.tasks.items() if status.holds_state and not status.left)
+        trained = known.intersection(self.current.members if self.current is not None else ())
+        return trained or known
+
     def trains_in(self, generation: int | None) -> bool:
         """Tell whether this is the generation that trains."""
         return self.current is not None and not self.current.dead and self.current.number == generation

@@ -130,7 +130,8 @@ def fold(together: Together, now: float) -> Workload:
         tasks=_slots_as_tasks(together),
         resized_at=max(changes, default=None),
         held_until=first.held_until if len(workloads) == 1 else None,
-        excluded=frozenset.intersection(*(workload.excluded for workload in workloads)),
+        excluded=frozenset.intersection(*(workload.kept_off for workload in workloads)),
+        apart=(),
     )
 
 

@@ -127,8 +127,8 @@ def lay_out(snapshot: Snapshot) -> tuple[SlotPool, list[Candidate]]:
                 candidate.num_held += 1
             else:
                 candidate.leave.append(task)
-        if workload.excluded:
-            excluded = frozenset(index[node_id] for node_id in workload.excluded if node_id in index)
+        if kept_off := workload.kept_off:
+            excluded = frozenset(index[node_id] for node_id in kept_off if node_id in index)
             candidate.excluded_nodes = excluded
         candidates.append(candidate)
     unused = [sorted(slots - used, reverse=True) for slots, used in zip(slots_of, taken, strict=True)]

@@ -11,6 +11,7 @@ from typing import Final
 
 from pliant.core.job import JobId, NodeId
 from pliant.core.plan import PolicyName, QueueRules
+from pliant.core.workload import Workload
 from pliant.policy.schedule.candidate import Candidate
 from pliant.policy.schedule.fit import misfit
 from pliant.policy.schedule.pool import SlotPool
@@ -83,9 +84,7 @@ def explain(
             reason += f"; nobody takes them away: queue {queue.view.name} has no preemption"
         if candidate.workload.max_tasks > 0:
             reason += between_queues
-        if candidate.excluded_nodes:
-            reason += f"; kept off {_explain_excluded(context, candidate)}, where its tasks were lost"
-        reasons[candidate.workload.id] = reason
+        reasons[candidate.workload.id] = reason + _kept_off(context, candidate.workload)
     return reasons
 
 
@@ -100,8 +99,20 @@ def _between_queues(queue: QueueState, others: Sequence[QueueState]) -> str:
     return f"; queues share by weights {weights}: {has}"
 
 
-def _explain_excluded(context: _Context, candidate: Candidate) -> str:
-    return " and ".join(context.node_ids[node] for node in sorted(candidate.excluded_nodes))
+def _kept_off(context: _Context, workload: Workload) -> str:
+    """Return where no task of a workload is started and why, to follow on a sentence; nothing if it may be anywhere."""
+    if not workload.kept_off:
+        return ""
+    words = []
+    if lost := [node_id for node_id in context.node_ids if node_id in workload.excluded]:
+        words.append(f"; kept off {' and '.join(lost)}, where its tasks were lost")
+    for node_id, other in workload.apart[:NUM_NAMED]:
+        one, two = sorted((node_id, other))
+        words.append(
+            f"; kept off {node_id} for now: {one} and {two} do not reach each other (both reach the server), so see "
+            f"that no firewall is between them"
+        )
+    return "".join(words)
 
 
 def _context(

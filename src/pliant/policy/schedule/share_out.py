@@ -180,7 +180,7 @@ class _Work:
         """Find room for one more task, now or later."""
         if not part.may_start:
             return False
-        excluded = part.sharer.workload.excluded
+        excluded = part.sharer.workload.kept_off
         fitting = [
             b for b in self.bins if b.later >= part.size and (b.place is None or b.place.node_id not in excluded)
         ]
@@ -230,7 +230,7 @@ class _Work:
 
     def _victims(self, one: _Bin, part: _Part, *, for_minimum: bool) -> list[tuple[int, TaskView]]:
         """Return tasks beyond what their sharers deserve that make room in a slot; none if they do not suffice."""
-        if one.place is None or one.place.node_id in part.sharer.workload.excluded:
+        if one.place is None or one.place.node_id in part.sharer.workload.kept_off:
             return []
         spare = {p.number: p.kept + len(p.starts) - (p.least if for_minimum else p.share) for p in self.parts}
         chosen: list[tuple[int, TaskView]] = []

@@ -14,10 +14,14 @@ Example, for task A in generation 1 with B. Rows in the order of time:
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from pliant.core.job import TaskId
 from pliant.core.link import Form
 from pliant.train.group.collectives import Group
+
+REFORMS_S: Final = 6.0
+"""A generation that failed is announced again within this time, however often it has failed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +34,10 @@ class Announcements:
     connected: dict[int, Group] = field(default_factory=dict)
     """Groups of announced generations, ready to be entered."""
     abandoned: set[int] = field(default_factory=set)
+    abandoned_at: float = 0.0
+    """When a generation was given up last; monotonic, seconds."""
+    last: Form | None = None
+    """The newest announcement in which this task is a member, also if it did not connect in it."""
     dismissed: str | None = None
     """Why this task must leave at once; None if it need not."""
     departs: bool = False
@@ -43,6 +51,8 @@ class Announcements:
         if number <= self.entered or number in self.forms or number in self.abandoned:
             return False
         self.forms[number] = form
+        if self.task_id in form.members:
+            self.last = form
         return True
 
     def give_up(self, reason: str) -> str | None:
@@ -53,9 +63,10 @@ class Announcements:
         self.dismissed = reason if self.dismissed is None else self.dismissed
         return self.dismissed
 
-    def abandon(self, number: int) -> None:
+    def abandon(self, number: int, now: float = 0.0) -> None:
         """Give a generation up; whoever waits in it must see that this task does not come."""
         self.abandoned.add(number)
+        self.abandoned_at = now
         self.drop(number)
 
     def drop(self, number: int) -> None:
@@ -68,6 +79,16 @@ class Announcements:
         """Return the newest announcement that was not abandoned."""
         live = [number for number in self.forms if number > self.entered and number not in self.abandoned]
         return self.forms[max(live)] if live else None
+
+    def unconnected(self, now: float) -> Form | None:
+        """Return the newest announcement in which this task was to connect, if it has not; None otherwise.
+
+        One that was given up counts for a while yet: it is announced again if the same tasks are still to train.
+        """
+        form = self.last
+        if form is None or form.generation <= self.entered or form.generation in self.connected:
+            return None
+        return None if form.generation in self.abandoned and now - self.abandoned_at > REFORMS_S else form
 
     def newest_connected(self) -> Form | None:
         """Return the newest announcement if the task is a member and connected; None otherwise."""

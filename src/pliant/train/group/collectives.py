@@ -10,7 +10,8 @@ once: only the neighbours of a dead peer notice it by themselves, and the others
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -64,6 +65,8 @@ class Group:
     """Collectives started in this group's life; a test counts them."""
     waits: bool = False
     """The training thread waits for other members now; other threads may look at this."""
+    num_waits: int = 0
+    """Waits that were begun; a number that stays the same while `waits` is true tells of a long one."""
 
     def start_all_reduce(self, tensor: torch.Tensor) -> Operation | None:
         """Begin to sum a tensor over the members, in place; return the operation, for `wait_for`."""
@@ -106,11 +109,8 @@ class Group:
             GenerationLost: as `wait`.
         """
         if work is not None:
-            self.waits = True
-            try:
+            with self._waiting():
                 work.wait(is_lost)
-            finally:
-                self.waits = False
 
     def wait(self, *, is_lost: Callable[[], bool]) -> None:
         """Wait for everything that was started, until it is over: values may be read on the host.
@@ -120,12 +120,9 @@ class Group:
         """
         if self.backend is None and (self.size > 1 or is_lost()):  # alone: others may go on without this task
             raise GenerationLost("the coordinator gave this generation up")
-        self.waits = True
-        try:
+        with self._waiting():
             for work in self.works:
                 work.finish(is_lost)
-        finally:
-            self.waits = False
         self.works = []
 
     def all_reduce(self, tensors: Sequence[torch.Tensor], *, is_lost: Callable[[], bool]) -> None:
@@ -146,15 +143,22 @@ class Group:
         """
         if self.channels is None:
             raise GenerationLost("the generation was dropped")
-        self.channels.send(tensor, to)
+        with self._waiting():
+            self.channels.send(tensor, to)
 
     def receive(self, tensor: torch.Tensor, source: int) -> None:
         """Fill a contiguous CPU tensor with what `source` sends; raises as `send`."""
         if self.channels is None:
             raise GenerationLost("the generation was dropped")
-        self.waits = True
-        try:
+        with self._waiting():
             self.channels.receive(tensor, source)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        self.waits = True
+        self.num_waits += 1
+        try:
+            yield
         finally:
             self.waits = False
 

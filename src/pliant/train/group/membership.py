@@ -19,8 +19,9 @@ Two rules make all members of a generation act alike without another message:
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
+from time import monotonic
 from typing import Final, assert_never
 
 import torch
@@ -44,6 +45,7 @@ from pliant.core.link import (
 from pliant.train.errors import Departed, GenerationLost
 from pliant.train.group.announcements import Announcements
 from pliant.train.group.collectives import Group, GroupSpec, connect
+from pliant.train.group.reach import PeerWatch, Waits
 from pliant.train.stacks import main_line, stacks
 
 _LOOK_S: Final = 0.1
@@ -92,6 +94,9 @@ class TaskMembership:
         self._notes_sent: set[str] = set()
         self._is_closed = False
         self._awaits_generation = False
+        self._standing_in: Form | None = None
+        """The announcement of the present generation."""
+        self._watch = PeerWatch(host=host, waits=self._long_waits, send=send)
 
     # -- the link's thread ------------------------------------------------------------------------------------------
 
@@ -133,7 +138,7 @@ class TaskMembership:
                     if self._announced.add(message) and self.task_id in message.members:
                         self._start_connecting(message)
                 case Abandon():
-                    self._announced.abandon(message.generation)
+                    self._announced.abandon(message.generation, monotonic())
                     if self._current is not None and self._current.number == message.generation:
                         self._current.abort()  # the training thread may be waiting in a collective of it
                 case Dismiss():
@@ -143,6 +148,8 @@ class TaskMembership:
             self._changed.notify_all()
 
     def _start_connecting(self, form: Form) -> None:
+        if any(host not in ("", self.host) for host, _ in form.addresses):
+            self._watch.begin()
         name = f"pliant-form-{form.generation}"
         threading.Thread(target=self._connect, args=(form,), name=name, daemon=True).start()
 
@@ -185,8 +192,18 @@ class TaskMembership:
         """Tell whether connecting in a generation is useless. Called by connecting threads, without the lock."""
         return self._is_closed or self._announced.is_over(number)
 
+    def _long_waits(self) -> Waits:
+        """Return in which generations this task waits for others; called by the thread that watches these."""
+        with self._changed:
+            current, unconnected = self._current, self._announced.unconnected(monotonic())
+            waits: dict[Hashable, Form] = {} if unconnected is None else {"connects": unconnected}
+            if current is not None and current.waits and self._standing_in is not None:
+                waits[current.number, current.num_waits] = self._standing_in
+            return waits
+
     def close(self) -> None:
         """Drop every connection and stop connecting, as the end of this process would."""
+        self._watch.close()
         with self._changed:
             self._is_closed = True
             for number in list(self._announced.connected):
@@ -299,6 +316,7 @@ class TaskMembership:
             self._current.drop()
         self._current = group
         self._is_lost = False
+        self._standing_in = self._announced.forms.get(group.number)
         self._announced.enter(group.number)
 
     def check_dismissed(self) -> None:

@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from pliant.core.link import FromTask, Histograms, Report
+from pliant.core.link import FromTask, Histograms, Report, Unreachable
 
 WINDOW: Final = 100
 """So many messages may be sent and not stored yet; the next waits until one of them is stored."""
@@ -39,12 +39,17 @@ class SendQueue:
         return len(self._waiting) + len(self._sent)
 
     def put(self, message: FromTask) -> None:
-        """Add a message. A report is merged into one that waits: with the points of both and the newer progress."""
+        """Add a message. A report is merged into one that waits: with the points of both and the newer progress.
+
+        Of who is out of reach only the newest word waits.
+        """
         last = self._waiting[-1].message if self._waiting else None
         if isinstance(message, Report) and isinstance(last, Report) and len(last.points) < _MAX_POINTS:
             self._waiting.pop()
             points = (*last.points, *message.points)
             message = Report(generation=message.generation, progress=message.progress, points=points)
+        if isinstance(message, Unreachable) and isinstance(last, Unreachable):
+            self._waiting.pop()
         if isinstance(message, Histograms):
             self._drop_old_histograms()
         self._number += 1

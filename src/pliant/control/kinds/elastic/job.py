@@ -9,6 +9,7 @@ from pliant.core.job import Generation, NodeId, TaskId
 from pliant.core.lifecycle import GENERATION_LIFECYCLE, GenerationEvent, GenerationState, advance, is_final
 from pliant.policy.elastic.diagnose import WorkerLoss
 from pliant.policy.elastic.membership import Membership
+from pliant.policy.elastic.paths import BrokenPath
 from pliant.policy.elastic.stall import StepWatch, postpone
 
 
@@ -66,6 +67,10 @@ class ElasticJob(LiveJob):
     """Points of its series could not be kept, and people were told, once in this life of the server."""
     asked: frozenset[TaskId] = frozenset()
     """Tasks that were asked for their stacks and have not answered."""
+    out_of_reach: Mapping[tuple[TaskId, TaskId], float] = field(default_factory=dict)
+    """Who says that it does not reach whom, and since when it has said so again and again."""
+    paths: tuple[BrokenPath, ...] = ()
+    """Machines that its tasks have found not to reach each other."""
 
     @property
     def proven(self) -> bool:
@@ -118,7 +123,8 @@ class ElasticJob(LiveJob):
         )
 
     def postpone(self, seconds: float) -> Self:
-        return replace(LiveJob.postpone(self, seconds), watch=postpone(self.watch, seconds))
+        live = LiveJob.postpone(self, seconds)
+        return replace(live, watch=postpone(self.watch, seconds), out_of_reach={})  # what was said is old now
 
     def keep_tasks(self, task_ids: Container[TaskId]) -> Self:
         return replace(
@@ -128,6 +134,11 @@ class ElasticJob(LiveJob):
             fenced={task_id: loss for task_id, loss in self.fenced.items() if task_id in task_ids},
             raised={task_id: error for task_id, error in self.raised.items() if task_id in task_ids},
             asked=frozenset(task_id for task_id in self.asked if task_id in task_ids),
+            out_of_reach={
+                (one, other): since
+                for (one, other), since in self.out_of_reach.items()
+                if one in task_ids and other in task_ids
+            },
         )
 
     def with_generation(self, generation: Generation) -> Self:

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.kind import Kind, Remembered, TaskStart, problems_of_bounds
+from pliant.control.jobs.kind import Kind, Remembered, TaskStart, problems_of_bounds, workload_of
 from pliant.control.jobs.orders import job_token
 from pliant.control.jobs.transitions import kill, kill_late, release_leavers
-from pliant.control.kinds.elastic import exits, messages, stall
+from pliant.control.kinds.elastic import exits, messages, reach, stall
 from pliant.control.kinds.elastic.coordination import coordinate, regroup
 from pliant.control.kinds.elastic.imports import can_train_elastically
 from pliant.control.kinds.elastic.job import ElasticJob
@@ -21,7 +21,9 @@ from pliant.core.link import FromTask
 from pliant.core.plan import Placement
 from pliant.core.ports import TaskExit
 from pliant.core.task_environment import ElasticTask
+from pliant.core.workload import Workload
 from pliant.policy.elastic.membership import GenerationView, Gone, Membership, Tick, restore
+from pliant.policy.elastic.paths import next_trial
 
 
 class Elastic(Kind[ElasticJob]):
@@ -51,6 +53,9 @@ class Elastic(Kind[ElasticJob]):
         limit = min(live.job.spec.virtual_workers, live.virtual_workers or live.job.spec.virtual_workers)
         if problems := problems_of_bounds(min_tasks, max_tasks, limit):
             raise InvalidInput(*problems)
+
+    def view(self, live: ElasticJob) -> Workload:
+        return replace(workload_of(self, live), apart=reach.apart(live))
 
     def starts(self, draft: Draft, live: ElasticJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
         """Return as many as there are slots for; no more than the minimum before it is proven that the job trains."""
@@ -94,14 +99,14 @@ class Elastic(Kind[ElasticJob]):
             return
         if live.recovers_until is not None and live.recovers_until <= draft.now:
             live = draft.put(replace(live, recovers_until=None))
-        live = stall.pass_time(draft, live)
+        live = stall.pass_time(draft, reach.pass_time(draft, live))
         wake_at = live.membership.wake_at
         if not live.over and wake_at is not None and wake_at <= draft.now:
             release_leavers(draft, coordinate(draft, live, Tick()))
 
     def next_deadline(self, live: ElasticJob) -> float | None:
         instants = [at for task in live.running if (at := _start_deadline(live, task)) is not None]
-        others = (live.membership.wake_at, live.recovers_until, stall.next_deadline(live))
+        others = (live.membership.wake_at, live.recovers_until, stall.next_deadline(live), next_trial(live.paths))
         instants += [at for at in others if at is not None]
         return min(instants, default=None)
 

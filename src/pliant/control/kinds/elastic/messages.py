@@ -21,6 +21,7 @@ from pliant.control.kinds.elastic.claims import take_claim
 from pliant.control.kinds.elastic.coordination import coordinate, leave
 from pliant.control.kinds.elastic.exits import take_failure
 from pliant.control.kinds.elastic.job import ElasticJob
+from pliant.control.kinds.elastic.reach import take_unreachable
 from pliant.control.kinds.elastic.stall import begin_watch, take_sign, take_stacks, take_step
 from pliant.core.event import EventKind
 from pliant.core.job import Metric, Task
@@ -47,6 +48,7 @@ from pliant.core.link import (
     SaveFailed,
     Stacks,
     Switched,
+    Unreachable,
 )
 from pliant.core.size import size
 from pliant.core.tensor_histogram import JobHistograms, sound
@@ -172,13 +174,15 @@ def finished_by_leader(live: ElasticJob) -> bool:
 
 
 def _take_report(
-    draft: Draft, live: ElasticJob, task: Task, message: Report | Histograms | Params | Claimed | Pulse
+    draft: Draft, live: ElasticJob, task: Task, message: Report | Histograms | Params | Claimed | Unreachable | Pulse
 ) -> None:
     match message:
         case Pulse():
             pass  # it has renewed the task's lease, and that is all
         case Claimed():
             take_claim(draft, live, task, message)
+        case Unreachable():
+            take_unreachable(draft, live, task, message)
         case Report():
             _note_progress(draft, live, message)
         case Params():
