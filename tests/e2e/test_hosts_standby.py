@@ -125,7 +125,7 @@ def test_what_runs_on_the_server_s_own_machine_is_not_begun_twice_when_that_is_c
         hosts.until_here(SERVER)
         gate.touch()
         with hosts.client() as client:
-            assert client.wait(job_id, timeout_s=60).state == "finished"
+            assert client.wait(job_id, timeout_s=60).state == "completed"
             assert [one.id for one in client.job(job_id).tasks] == [task.id]
         assert begun.read_text() == "begun\n"
 
