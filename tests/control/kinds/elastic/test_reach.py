@@ -186,6 +186,21 @@ def test_a_peer_that_has_ended_is_not_taken_for_unreachable(world: World) -> Non
     assert len(world.members(job_id)) == 5
 
 
+def test_the_next_server_finds_out_by_itself(world: World) -> None:
+    job_id = started(world, 5)
+    complain(world, job_id, 1.5)
+    world.restart()
+    generation = world.job(job_id).generation
+    for task in world.tasks(job_id):
+        world.say(task.id, Hello(task_id=task.id, pid=1, generation=generation, step=10, ready=True, host="h", port=1))
+    live(world, 1.0)
+    complain(world, job_id, 1.5)
+    assert warnings(world) == [], "what the server before was told does not count"
+    complain(world, job_id, 2.0)
+    assert len(warnings(world)) == 1
+    assert len(world.members(job_id)) == 3
+
+
 def test_a_liar_does_harm_to_its_own_job_alone(world: World) -> None:
     liar = started(world, 3)
     assert nodes(world, liar) >= {LOCAL}

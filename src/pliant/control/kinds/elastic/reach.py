@@ -47,12 +47,10 @@ def take_unreachable(draft: Draft, live: ElasticJob, task: Task, message: Unreac
     peers = [
         peer for peer in peers if peer.node_id != task.node_id and peer.node_id not in unheard and _is_there(live, peer)
     ]
-    since = {(task.id, peer.id): live.out_of_reach.get((task.id, peer.id), draft.now) for peer in peers}
-    others = {pair: at for pair, at in live.out_of_reach.items() if pair[0] != task.id}
-    live = draft.put(replace(live, out_of_reach=others | since))
-    certain = {
-        ends_of(task.node_id, peer.node_id) for peer in peers if draft.now - since[task.id, peer.id] >= CONFIRM_S
-    }
+    before = live.out_of_reach.get(task.id, {})
+    since = {peer.id: before.get(peer.id, draft.now) for peer in peers}
+    live = draft.put(replace(live, out_of_reach={**live.out_of_reach, task.id: since}))
+    certain = {ends_of(task.node_id, peer.node_id) for peer in peers if draft.now - since[peer.id] >= CONFIRM_S}
     if certain:
         _part(draft, live, certain)
 
@@ -68,8 +66,8 @@ def _part(draft: Draft, live: ElasticJob, found: set[Ends]) -> None:
     """Let the training go on without some of those that do not reach each other."""
     members = _members(live)
     nodes = {member.id: member.node_id for member in members}
-    said = [(nodes.get(one), nodes.get(other)) for one, other in live.out_of_reach]
-    suspected = {ends_of(one, other) for one, other in said if one is not None and other is not None}
+    said = [(one, other) for one, others in live.out_of_reach.items() for other in others]
+    suspected = {ends_of(nodes[one], nodes[other]) for one, other in said if one in nodes and other in nodes}
     known = {path.ends for path in live.paths if not path.is_over}
     leavers = leave_out(members, found | known, suspected)
     left_out = {member.node_id for member in members if member.id in leavers}
