@@ -72,6 +72,8 @@ def test_a_training_goes_on_without_one_of_two_machines_that_do_not_reach_each_o
     assert f"kept off {gone} for now: far and farther do not reach each other" in world.job(job_id).why
     assert f"does not reach {kept} from {gone}" in world.said(EventKind.TASK_LOST)[0]
     assert world.training(job_id).losses == (), "its tasks are not to blame"
+    forms = [text for text in world.said(EventKind.GENERATION_FORMING) if "do not reach each other" in text]
+    assert len(forms) == 1, "both leave at once"
 
 
 def test_newcomers_leave_though_they_are_more_than_those_that_hold_the_state(world: World) -> None:
