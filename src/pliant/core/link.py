@@ -20,8 +20,8 @@ from pliant.core.tensor_histogram import MAX_STEP, TensorHistogram
 MAX_NUMBER: Final = MAX_STEP
 """Of a step, an epoch, a message: what a database keeps."""
 MAX_SERIES_NAME: Final = 500
-MAX_PEERS: Final = 4096
-"""So many tasks are named in one message."""
+MAX_PEERS: Final = 64
+"""So many tasks are named in one message, each on another machine."""
 Number = Annotated[int, Ge(0), Le(MAX_NUMBER)]
 
 

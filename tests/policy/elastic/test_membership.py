@@ -10,6 +10,7 @@ from pliant.policy.elastic.membership import (
     Announced,
     GenerationView,
     Send,
+    Severed,
     TaskMessage,
     Tick,
     restore,
@@ -423,3 +424,13 @@ def test_newcomers_that_did_not_connect_are_no_holders_beside_those_that_train()
     assert story.membership.newest_holders() == {A}
     story.gone(A)
     assert story.membership.newest_holders() >= {B, C}
+
+
+def test_those_that_are_left_out_together_are_replaced_by_one_generation() -> None:
+    story = training(A, B, C)
+    why = "gpu3 left out"
+    left_out = Severed(tasks=(B, C), reason=why)
+    assert story.feed(left_out) == (*abandon(1, why, A, C), *form(2, A, cause=why, to=[A]))
+    assert story.gone(B) == ()
+    assert story.gone(C) == ()
+    assert story.feed(left_out) == ()

@@ -20,6 +20,7 @@ from pliant.policy.elastic.membership import (
     Membership,
     MembershipEvent,
     Send,
+    Severed,
     TaskMessage,
     Tick,
     Wanted,
@@ -37,6 +38,9 @@ def handle(membership: Membership, event: MembershipEvent, now: float) -> tuple[
         case Gone():
             reason = f"lost {event.task_id}" + (f" ({event.reason})" if event.reason else "")
             membership = forget_task(membership, event.task_id, reason, now, effects)
+        case Severed():
+            for task_id in event.tasks:
+                membership = forget_task(membership, task_id, event.reason, now, effects)
         case TaskMessage():
             membership = _receive(membership, event, now, effects)
         case Tick():

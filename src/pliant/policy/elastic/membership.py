@@ -76,11 +76,19 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Severed:
+    """These tasks do not train with the others any more, whatever they do; their processes may not have exited yet."""
+
+    tasks: tuple[TaskId, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
     """Time has passed."""
 
 
-MembershipEvent = Wanted | TaskMessage | Gone | Tick
+MembershipEvent = Wanted | TaskMessage | Gone | Severed | Tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

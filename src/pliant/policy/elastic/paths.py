@@ -15,7 +15,8 @@ Laws: of those that remain all reach each other; nobody who was left out could h
 a state remains if anybody does; the same members and paths give the same answer.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
@@ -89,17 +90,26 @@ def leave_out(
     certain, every = _within(present, broken), _within(present, {*broken, *suspected})
     if not certain:
         return frozenset()
-    affected = [node for node in present if any(node in ends for ends in every)]
+    affected = [node for node in present if node in every]
     find = _best if len(affected) <= MAX_EXACT else _greedy
-    kept = set(find(affected, every, _Scale(members, affected)))
+    kept = find(affected, every, _Scale(members, affected))
     for node in affected:
-        if _are_whole({*kept, node}, certain):
-            kept.add(node)
-    return frozenset(member.id for member in members if member.node_id in affected and member.node_id not in kept)
+        if kept.isdisjoint(certain.get(node, ())):
+            kept |= {node}
+    return frozenset(member.id for member in members if member.node_id in every and member.node_id not in kept)
 
 
-def _within(present: Collection[NodeId], paths: Iterable[Ends]) -> set[Ends]:
-    return {ends for ends in paths if ends[0] in present and ends[1] in present and ends[0] != ends[1]}
+Neighbours = Mapping[NodeId, Set[NodeId]]
+"""Machines, each with those that it does not reach."""
+
+
+def _within(present: Collection[NodeId], paths: Iterable[Ends]) -> Neighbours:
+    found: dict[NodeId, set[NodeId]] = {}
+    for one, other in paths:
+        if one in present and other in present and one != other:
+            found.setdefault(one, set()).add(other)
+            found.setdefault(other, set()).add(one)
+    return found
 
 
 Weight = tuple[bool, int, int, tuple[bool, ...]]
@@ -110,34 +120,29 @@ class _Scale:
 
     def __init__(self, members: Sequence[PathMember], affected: Sequence[NodeId]) -> None:
         self._order = affected
-        self._num = {node: sum(m.node_id == node for m in members) for node in affected}
-        self._states = {node: sum(m.node_id == node and m.holds_state for m in members) for node in affected}
-        self._elsewhere = any(m.holds_state for m in members if m.node_id not in self._num)
+        self._num = Counter(member.node_id for member in members)
+        self.states = Counter(member.node_id for member in members if member.holds_state)
+        self.has_state_elsewhere = bool(self.states.keys() - set(affected))
 
     def __call__(self, kept: Collection[NodeId]) -> Weight:
-        states = sum(self._states[node] for node in kept)
+        states = sum(self.states[node] for node in kept)
         first = tuple(node in kept for node in self._order)
-        return (self._elsewhere or states > 0, sum(self._num[node] for node in kept), states, first)
+        return (self.has_state_elsewhere or states > 0, sum(self._num[node] for node in kept), states, first)
 
 
-def _best(affected: Sequence[NodeId], paths: Collection[Ends], weigh: _Scale) -> frozenset[NodeId]:
+def _best(affected: Sequence[NodeId], apart: Neighbours, weigh: _Scale) -> frozenset[NodeId]:
     """Compare all choices."""
     choices = (frozenset(some) for num in range(1, len(affected) + 1) for some in combinations(affected, num))
-    return max((kept for kept in choices if _are_whole(kept, paths)), key=weigh)
+    return max((kept for kept in choices if all(kept.isdisjoint(apart[node]) for node in kept)), key=weigh)
 
 
-def _are_whole(kept: Collection[NodeId], paths: Iterable[Ends]) -> bool:
-    return not any(one in kept and other in kept for one, other in paths)
-
-
-def _greedy(affected: Sequence[NodeId], paths: Collection[Ends], weigh: _Scale) -> frozenset[NodeId]:
+def _greedy(affected: Sequence[NodeId], apart: Neighbours, weigh: _Scale) -> frozenset[NodeId]:
     """Begin with the machine that must remain for its state, if there is one; then take those with fewest paths."""
-    degree = {node: sum(node in ends for ends in paths) for node in affected}
-    order = sorted(affected, key=lambda node: degree[node])  # stable: of equal ones the first
-    ahead = [] if weigh(())[0] else [node for node in order if weigh((node,))[0]][:1]
+    order = sorted(affected, key=lambda node: len(apart[node]))  # stable: of equal ones the first
+    ahead = [] if weigh.has_state_elsewhere else [node for node in order if weigh.states[node]][:1]
     kept: set[NodeId] = set()
     for node in (*ahead, *order):
-        if _are_whole({*kept, node}, paths):
+        if kept.isdisjoint(apart[node]):
             kept.add(node)
     return frozenset(kept)
 

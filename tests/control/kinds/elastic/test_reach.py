@@ -72,6 +72,8 @@ def test_a_training_goes_on_without_one_of_two_machines_that_do_not_reach_each_o
     assert f"kept off {gone} for now: far and farther do not reach each other" in world.job(job_id).why
     assert f"does not reach {kept} from {gone}" in world.said(EventKind.TASK_LOST)[0]
     assert world.training(job_id).losses == (), "its tasks are not to blame"
+    forms = [text for text in world.said(EventKind.GENERATION_FORMING) if "do not reach each other" in text]
+    assert len(forms) == 1, "both leave at once"
 
 
 def test_newcomers_leave_though_they_are_more_than_those_that_hold_the_state(world: World) -> None:
@@ -184,6 +186,21 @@ def test_a_peer_that_has_ended_is_not_taken_for_unreachable(world: World) -> Non
         live(world, 0.5)
     assert warnings(world) == []
     assert len(world.members(job_id)) == 5
+
+
+def test_the_next_server_finds_out_by_itself(world: World) -> None:
+    job_id = started(world, 5)
+    complain(world, job_id, 1.5)
+    world.restart()
+    generation = world.job(job_id).generation
+    for task in world.tasks(job_id):
+        world.say(task.id, Hello(task_id=task.id, pid=1, generation=generation, step=10, ready=True, host="h", port=1))
+    live(world, 1.0)
+    complain(world, job_id, 1.5)
+    assert warnings(world) == [], "what the server before was told does not count"
+    complain(world, job_id, 2.0)
+    assert len(warnings(world)) == 1
+    assert len(world.members(job_id)) == 3
 
 
 def test_a_liar_does_harm_to_its_own_job_alone(world: World) -> None:

@@ -67,7 +67,7 @@ class ElasticJob(LiveJob):
     """Points of its series could not be kept, and people were told, once in this life of the server."""
     asked: frozenset[TaskId] = frozenset()
     """Tasks that were asked for their stacks and have not answered."""
-    out_of_reach: Mapping[tuple[TaskId, TaskId], float] = field(default_factory=dict)
+    out_of_reach: Mapping[TaskId, Mapping[TaskId, float]] = field(default_factory=dict)
     """Who says that it does not reach whom, and since when it has said so again and again."""
     paths: tuple[BrokenPath, ...] = ()
     """Machines that its tasks have found not to reach each other."""
@@ -134,11 +134,7 @@ class ElasticJob(LiveJob):
             fenced={task_id: loss for task_id, loss in self.fenced.items() if task_id in task_ids},
             raised={task_id: error for task_id, error in self.raised.items() if task_id in task_ids},
             asked=frozenset(task_id for task_id in self.asked if task_id in task_ids),
-            out_of_reach={
-                (one, other): since
-                for (one, other), since in self.out_of_reach.items()
-                if one in task_ids and other in task_ids
-            },
+            out_of_reach={task_id: said for task_id, said in self.out_of_reach.items() if task_id in task_ids},
         )
 
     def with_generation(self, generation: Generation) -> Self:

@@ -15,12 +15,14 @@ from typing import Final
 
 from pliant.control.jobs.draft import Draft
 from pliant.control.kinds.elastic import exits
+from pliant.control.kinds.elastic.coordination import coordinate
 from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.core.duration import duration
 from pliant.core.event import EventKind
 from pliant.core.job import NodeId, Task
 from pliant.core.lifecycle import TaskState
 from pliant.core.link import Unreachable
+from pliant.policy.elastic.membership import Severed
 from pliant.policy.elastic.paths import (
     BrokenPath,
     Ends,
@@ -34,6 +36,8 @@ from pliant.policy.elastic.paths import (
 )
 
 CONFIRM_S: Final = 2.0
+MAX_NAMED: Final = 3
+"""So many machines are named in one sentence."""
 
 
 def take_unreachable(draft: Draft, live: ElasticJob, task: Task, message: Unreachable) -> None:
@@ -47,12 +51,10 @@ def take_unreachable(draft: Draft, live: ElasticJob, task: Task, message: Unreac
     peers = [
         peer for peer in peers if peer.node_id != task.node_id and peer.node_id not in unheard and _is_there(live, peer)
     ]
-    since = {(task.id, peer.id): live.out_of_reach.get((task.id, peer.id), draft.now) for peer in peers}
-    others = {pair: at for pair, at in live.out_of_reach.items() if pair[0] != task.id}
-    live = draft.put(replace(live, out_of_reach=others | since))
-    certain = {
-        ends_of(task.node_id, peer.node_id) for peer in peers if draft.now - since[task.id, peer.id] >= CONFIRM_S
-    }
+    before = live.out_of_reach.get(task.id, {})
+    since = {peer.id: before.get(peer.id, draft.now) for peer in peers}
+    live = draft.put(replace(live, out_of_reach={**live.out_of_reach, task.id: since}))
+    certain = {ends_of(task.node_id, peer.node_id) for peer in peers if draft.now - since[peer.id] >= CONFIRM_S}
     if certain:
         _part(draft, live, certain)
 
@@ -68,8 +70,8 @@ def _part(draft: Draft, live: ElasticJob, found: set[Ends]) -> None:
     """Let the training go on without some of those that do not reach each other."""
     members = _members(live)
     nodes = {member.id: member.node_id for member in members}
-    said = [(nodes.get(one), nodes.get(other)) for one, other in live.out_of_reach]
-    suspected = {ends_of(one, other) for one, other in said if one is not None and other is not None}
+    said = [(one, other) for one, others in live.out_of_reach.items() for other in others]
+    suspected = {ends_of(nodes[one], nodes[other]) for one, other in said if one in nodes and other in nodes}
     known = {path.ends for path in live.paths if not path.is_over}
     leavers = leave_out(members, found | known, suspected)
     left_out = {member.node_id for member in members if member.id in leavers}
@@ -77,10 +79,12 @@ def _part(draft: Draft, live: ElasticJob, found: set[Ends]) -> None:
     for path in live.paths:
         if path.ends in found:
             _say_broken(draft, live, path)
-    for member in members:
-        if member.id in leavers and not live.over:
-            others = [path for path in live.paths if member.node_id in path.ends and not path.is_over]
-            live = exits.fence(draft, live, live.tasks[member.id], _how(member.node_id, others), blame=False)
+    gone = tuple(member for member in members if member.id in leavers)
+    why = f"{' and '.join(sorted(left_out)[:MAX_NAMED])} left out, since machines do not reach each other"
+    live = coordinate(draft, live, Severed(tasks=tuple(member.id for member in gone), reason=why))
+    for member in gone:
+        if not live.over:
+            live = exits.fence(draft, live, live.tasks[member.id], _how(live, member.node_id), blame=False)
 
 
 def _members(live: ElasticJob) -> list[PathMember]:
@@ -93,9 +97,9 @@ def _members(live: ElasticJob) -> list[PathMember]:
     return [PathMember(id=task.id, node_id=task.node_id, holds_state=task.id in holders) for task in tasks]
 
 
-def _how(node_id: NodeId, paths: list[BrokenPath]) -> str:
-    others = sorted({end for path in paths for end in path.ends} - {node_id})
-    return f"does not reach {' and '.join(others)} from {node_id}"
+def _how(live: ElasticJob, node_id: NodeId) -> str:
+    ends = {end for path in live.paths if node_id in path.ends and not path.is_over for end in path.ends}
+    return f"does not reach {' and '.join(sorted(ends - {node_id})[:MAX_NAMED])} from {node_id}"
 
 
 def _say_broken(draft: Draft, live: ElasticJob, path: BrokenPath) -> None:
