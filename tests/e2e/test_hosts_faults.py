@@ -3,6 +3,7 @@
 Every training must use each sample once an epoch, and come to the same bits as one process that nobody disturbed.
 """
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -33,13 +34,20 @@ from tests.e2e.serving import call_model
 address, token, certificate = sys.argv[1:]
 print(call_model(address, token, "double", [1.5, 2.0], certificate=Path(certificate).read_bytes()))
 """
+HOUR_S = 3600.0
+AN_HOUR_AHEAD = f"""
+import time
+now, now_ns = time.time, time.time_ns
+time.time, time.time_ns = lambda: now() + {HOUR_S}, lambda: now_ns() + {int(HOUR_S * 1e9)}
+"""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 class Machines(HostsPool):
     """All tasks are on machines with an agent: the server's own host has no slots."""
 
-    names = ("b", "c")
+    names = ("b", "c", "d")
+    joined = ("b", "c")
 
     def __init__(self, home: Path, network: Network) -> None:
         self.small = home.parent / "agent-c"
@@ -66,10 +74,15 @@ def hosts(_hosts: Machines) -> Machines:
     """A pool with all its machines there, and no job on them."""
     _hosts.network.heal()
     running(_hosts)
-    for name in _hosts.names:
+    for name in _hosts.joined:
         if name not in _hosts.agents:
             _hosts.join(name)
-    _hosts.until_here(*_hosts.names)
+    _hosts.until_here(*_hosts.joined)
+    with _hosts.client() as client:
+        for job in client.jobs().jobs:
+            if not job.ended:
+                client.stop(job.id)
+        _hosts.until(lambda: not any(slot.taken for slot in client.cluster().slots), "all slots are free")
     return _hosts
 
 
@@ -108,7 +121,7 @@ def test_an_agent_or_a_server_that_stops_for_longer_than_the_lease_costs_nothing
         job.until_trains_after(stopped_at + LEASE_AND_MORE_S)
         job.assert_back_within(0.0, stopped_at)
     job.until_calm(4)
-    assert {hosts.state(name) for name in hosts.names} == {"in use"}
+    assert {hosts.state(name) for name in hosts.joined} == {"in use"}
     assert {task.id for task in job.training()} == before, "all of them were heard, or nobody listened"
     assert [event for event in job.events("task.lost", "generation.forming") if event.at > at] == []
     job.end()
@@ -140,7 +153,7 @@ def test_a_training_over_a_slow_network_that_loses_packets_is_right_and_loses_no
         job = trial(hosts, client, tmp_path, epochs=4, pace=0.3)
         assert hosts.node_of(job.until_size(4)) == {"b", "c"}
         job.end()
-    hosts.until_here(*hosts.names)
+    hosts.until_here(*hosts.joined)
     assert [event.message for event in job.events("task.lost")] == []
 
 
@@ -154,7 +167,7 @@ def test_an_endpoint_answers_over_grpc_by_a_kernel_that_is_on_another_host_than_
     (version,) = view.versions
     assert view.grpc_address is not None
     assert [kernel.node_id for kernel in version.kernels] == ["b"]
-    asking = [PYTHON, "-P", "-c", ASK, view.grpc_address, token, certificate]
+    asking: list[str | Path] = [PYTHON, "-P", "-c", ASK, view.grpc_address, token, certificate]
     assert hosts.hosts["c"].run(asking, env=clean_env(), timeout_s=60).stdout == "[3.0, 4.0]\n"
     client.endpoints.remove("double")
 
@@ -181,3 +194,40 @@ def test_a_host_whose_disk_is_full_hurts_nobody_elsewhere_and_is_used_again_when
     again = trial(hosts, client, tmp_path / "again", epochs=4, pace=0.3)
     assert hosts.node_of(again.until_size(4)) == {"b", "c"}
     again.end()
+
+
+def test_a_machine_whose_clock_is_an_hour_ahead_joins_trains_and_is_told_of_by_the_servers_clock(
+    hosts: Machines, client: Client, tmp_path: Path
+) -> None:
+    began_at, ahead = time.time(), tmp_path / "ahead"
+    ahead.mkdir()
+    (ahead / "sitecustomize.py").write_text(AN_HOUR_AHEAD)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(hosts.env, "PYTHONPATH", f"{ahead}{os.pathsep}{hosts.env['PYTHONPATH']}")
+        hosts.join("d")
+    hosts.until_here("d")
+    with hosts.without("b"):
+        with hosts.without("c"):
+            job = trial(hosts, client, tmp_path, epochs=4, pace=0.4)
+            job.until_size(2)
+        leader = job.leader()
+        victim = next(task for task in job.until_size(4) if task.node_id == "d" and task.id != leader.id)
+        with stopped(hosts.agents["d"]):
+            hosts.until_state("d", "away")
+        hosts.until_here("d")
+        job.hurt(Fault(id="worker", place=Place.STEP, act=Act.KILL, task=int(victim.id.rpartition(".")[2])))
+        (killed,) = job.until_claimed("worker")
+        (lost,) = job.lost_since(began_at)
+        done = job.end()
+    ended_at = time.time()
+    assert began_at + HOUR_S < killed.at < ended_at + HOUR_S, "so late it is on that machine"
+    assert done.num_redone_steps <= 1
+    assert (lost.task_id, lost.data["exit_code"]) == (victim.id, -signal.SIGKILL)
+    assert "epoch 3: loss" in hosts.cli("logs", job.job_id, "--task", leader.id.rpartition(".")[2])
+    tasks = client.job(job.job_id).tasks
+    assert {task.id: task.exit_code for task in tasks} == {t.id: -9 * (t.id == victim.id) for t in tasks}
+    told = (*job.events(), *client.metrics(job.job_id).points, *client.usage(job_id=job.job_id).points)
+    shown = [done.submitted_at, done.started_at, done.ended_at, client.machines.get("d").facts.measured_at]
+    shown += [one.at for one in told] + [at for task in tasks for at in (task.started_at, task.ended_at)]
+    assert [at for at in shown if not began_at - 1.0 < at < ended_at + 1.0] == []
+    client.machines.drain("d")
