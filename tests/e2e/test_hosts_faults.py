@@ -1,4 +1,4 @@
-"""What goes wrong on several hosts without a cable being cut or a process being killed: agents and servers that stop.
+"""What goes wrong on several hosts but cuts and kills: what stops, packets that are lost, a full disk, a wrong clock.
 
 Every training must use each sample once an epoch, and come to the same bits as one process that nobody disturbed.
 """
@@ -43,7 +43,7 @@ time.time, time.time_ns = lambda: now() + {HOUR_S}, lambda: now_ns() + {int(HOUR
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
-class Machines(HostsPool):
+class FaultyHosts(HostsPool):
     """All tasks are on machines with an agent: the server's own host has no slots."""
 
     names = ("b", "c", "d")
@@ -58,19 +58,19 @@ class Machines(HostsPool):
 
 
 @pytest.fixture(scope="module")
-def _hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+def _hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyHosts]:
     require_hosts()
     folder = tmp_path_factory.mktemp("hosts")
     folder.chmod(0o777)
     with Network() as network:
-        pool = Machines(folder / "home", network)
+        pool = FaultyHosts(folder / "home", network)
         with pool.hosts[SERVER].inside():
             yield pool
             pool.close()
 
 
 @pytest.fixture
-def hosts(_hosts: Machines) -> Machines:
+def hosts(_hosts: FaultyHosts) -> FaultyHosts:
     """A pool with all its machines there, and no job on them."""
     _hosts.network.heal()
     running(_hosts)
@@ -86,12 +86,12 @@ def hosts(_hosts: Machines) -> Machines:
     return _hosts
 
 
-def trial(hosts: Machines, client: Client, folder: Path, **options: Any) -> Trial:
+def trial(hosts: FaultyHosts, client: Client, folder: Path, **options: Any) -> Trial:
     return Trial.begin(hosts, client, folder / "trial", **{"epochs": EPOCHS, "pace": PACE_S, "max_tasks": 4, **options})
 
 
 @pytest.fixture
-def client(hosts: Machines) -> Iterator[Client]:
+def client(hosts: FaultyHosts) -> Iterator[Client]:
     with hosts.client() as client:
         yield client
 
@@ -108,7 +108,7 @@ def stopped(process: HostProcess | None) -> Iterator[float]:
 
 
 def test_an_agent_or_a_server_that_stops_for_longer_than_the_lease_costs_nothing(
-    hosts: Machines, client: Client, tmp_path: Path
+    hosts: FaultyHosts, client: Client, tmp_path: Path
 ) -> None:
     job = trial(hosts, client, tmp_path)
     before = {task.id for task in job.until_calm(4)}
@@ -128,7 +128,7 @@ def test_an_agent_or_a_server_that_stops_for_longer_than_the_lease_costs_nothing
 
 
 def test_an_agent_that_stops_for_longer_than_the_orphan_time_costs_its_tasks_and_one_step(
-    hosts: Machines, client: Client, tmp_path: Path
+    hosts: FaultyHosts, client: Client, tmp_path: Path
 ) -> None:
     job = trial(hosts, client, tmp_path)
     pids = [task.pid or 0 for task in job.until_calm(4) if task.node_id == "c"]
@@ -147,7 +147,7 @@ def test_an_agent_that_stops_for_longer_than_the_orphan_time_costs_its_tasks_and
 
 
 def test_a_training_over_a_slow_network_that_loses_packets_is_right_and_loses_no_machine(
-    hosts: Machines, client: Client, tmp_path: Path
+    hosts: FaultyHosts, client: Client, tmp_path: Path
 ) -> None:
     with hosts.network.delay(hosts.hosts["c"], 0.05), hosts.network.lose(hosts.hosts["c"], 0.05):
         job = trial(hosts, client, tmp_path, epochs=4, pace=0.3)
@@ -158,7 +158,7 @@ def test_a_training_over_a_slow_network_that_loses_packets_is_right_and_loses_no
 
 
 def test_an_endpoint_answers_over_grpc_by_a_kernel_that_is_on_another_host_than_its_gateway(
-    hosts: Machines, client: Client, tmp_path: Path
+    hosts: FaultyHosts, client: Client, tmp_path: Path
 ) -> None:
     certificate, token = hosts.home / "address" / "server.pem", (hosts.home / "token").read_text().strip()
     with hosts.without("c"):
@@ -173,7 +173,7 @@ def test_an_endpoint_answers_over_grpc_by_a_kernel_that_is_on_another_host_than_
 
 
 def test_a_host_whose_disk_is_full_hurts_nobody_elsewhere_and_is_used_again_when_there_is_room(
-    hosts: Machines, client: Client, tmp_path: Path
+    hosts: FaultyHosts, client: Client, tmp_path: Path
 ) -> None:
     job, c = trial(hosts, client, tmp_path), hosts.hosts["c"]
     victim = next(task for task in job.until_calm(4) if task.node_id == "c")
@@ -197,7 +197,7 @@ def test_a_host_whose_disk_is_full_hurts_nobody_elsewhere_and_is_used_again_when
 
 
 def test_a_machine_whose_clock_is_an_hour_ahead_joins_trains_and_is_told_of_by_the_servers_clock(
-    hosts: Machines, client: Client, tmp_path: Path
+    hosts: FaultyHosts, client: Client, tmp_path: Path
 ) -> None:
     began_at, ahead = time.time(), tmp_path / "ahead"
     ahead.mkdir()
@@ -226,8 +226,12 @@ def test_a_machine_whose_clock_is_an_hour_ahead_joins_trains_and_is_told_of_by_t
     assert "epoch 3: loss" in hosts.cli("logs", job.job_id, "--task", leader.id.rpartition(".")[2])
     tasks = client.job(job.job_id).tasks
     assert {task.id: task.exit_code for task in tasks} == {t.id: -9 * (t.id == victim.id) for t in tasks}
-    told = (*job.events(), *client.metrics(job.job_id).points, *client.usage(job_id=job.job_id).points)
-    shown = [done.submitted_at, done.started_at, done.ended_at, client.machines.get("d").facts.measured_at]
-    shown += [one.at for one in told] + [at for task in tasks for at in (task.started_at, task.ended_at)]
-    assert [at for at in shown if not began_at - 1.0 < at < ended_at + 1.0] == []
+    facts, points = client.machines.get("d").facts, client.metrics(job.job_id).points
+    assert facts is not None
+    assert points
+    shown = [facts.measured_at, done.submitted_at, done.started_at, done.ended_at]
+    shown += [event.at for event in job.events()] + [point.at for point in points]
+    shown += [use.at for use in client.usage(job_id=job.job_id).points]
+    shown += [at for task in tasks for at in (task.started_at, task.ended_at)]
+    assert [at for at in shown if at is None or not began_at - 1.0 < at < ended_at + 1.0] == []
     client.machines.drain("d")

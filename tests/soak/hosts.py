@@ -1,4 +1,4 @@
-"""Plays a soak over several hosts: cables that are cut, workers, agents, servers and whole hosts that are killed or stop.
+"""Plays a soak over several hosts: cables are cut; workers, agents, servers and whole hosts are killed or stop.
 
 All tasks are on machines with an agent; the server's own host has no slots. After every move what was broken is mended,
 at once or a while later, and whoever trains goes on. Every job must have used each sample once an epoch and come to the
@@ -52,6 +52,14 @@ class HostMove:
     """The next move comes before the jobs have trained again."""
 
 
+class SoakHosts(HostsPool):
+    """A server on a host without slots, and so many machines."""
+
+    def __init__(self, home: Path, network: Network, num_machines: int) -> None:
+        self.names = tuple("bcdefghijkl"[:num_machines])
+        super().__init__(home, network, options=("--slots", "0"))
+
+
 @dataclass(slots=True, kw_only=True)
 class HostsSoak:
     """One soak over so many hosts, in its own folder."""
@@ -61,7 +69,7 @@ class HostsSoak:
     num_jobs: int
     num_hosts: int
     record: Record
-    hosts: HostsPool = field(init=False)
+    hosts: SoakHosts = field(init=False)
     client: Client = field(init=False)
     trials: list[Trial] = field(default_factory=list)
     _dice: random.Random = field(init=False)
@@ -75,7 +83,7 @@ class HostsSoak:
         (self.folder / "pool").mkdir(mode=0o777)
         with ExitStack() as stack:
             network = stack.enter_context(Network())
-            self.hosts = _pool(self.folder / "pool" / "home", network, self.num_hosts)
+            self.hosts = SoakHosts(self.folder / "pool" / "home", network, self.num_hosts)
             stack.enter_context(self.hosts.hosts[SERVER].inside())
             self.hosts.up()
             self.client = self.hosts.client()
@@ -95,7 +103,8 @@ class HostsSoak:
 
     def _next(self) -> HostMove:
         kind = self._dice.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-        names = (*self.hosts.names, SERVER) if kind in ("cut", "unplug") else self.hosts.names
+        names: tuple[str, ...] = (*self.hosts.names, SERVER) if kind in ("cut", "unplug") else self.hosts.names
+        names = (SERVER,) if kind in ("kill server", "stop server") else names
         seconds = self._dice.choice([0.5, 1.5, 4.0]) * (0.5 + self._dice.random())
         at_once = self._dice.random() < 0.25
         return HostMove(kind=kind, host=self._dice.choice(names), seconds=round(seconds, 2), at_once=at_once)
@@ -197,13 +206,6 @@ class HostsSoak:
         self.client = client
         for trial in self.trials:
             trial.client = client
-
-
-def _pool(home: Path, network: Network, num_hosts: int) -> HostsPool:
-    class Machines(HostsPool):
-        names = tuple("bcdefghijkl"[:num_hosts])
-
-    return Machines(home, network, options=("--slots", "0"))
 
 
 def _reached(trial: Trial) -> int:
