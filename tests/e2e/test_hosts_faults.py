@@ -150,7 +150,7 @@ def test_a_training_over_a_slow_network_that_loses_packets_is_right_and_loses_no
     hosts: FaultyHosts, client: Client, tmp_path: Path
 ) -> None:
     with hosts.network.delay(hosts.hosts["c"], 0.05), hosts.network.lose(hosts.hosts["c"], 0.05):
-        job = trial(hosts, client, tmp_path, epochs=4, pace=0.3)
+        job = trial(hosts, client, tmp_path, epochs=3, pace=0.3)
         assert hosts.node_of(job.until_size(4)) == {"b", "c"}
         job.end()
     hosts.until_here(*hosts.joined)
