@@ -65,7 +65,7 @@ sim: setup ## play hours of trainings in seconds, under each policy
 bench: setup ## run every benchmark; writes bench/results/
 	$(BIN)/python -m bench $(ARGS)
 
-soak: setup ## random faults and resizes for 30 minutes; ARGS="--minutes 3 --seed 7" for less, "--serve" with endpoints
+soak: setup ## random faults and resizes for 30 minutes; ARGS="--minutes 3 --seed 7" for less, "--serve" with endpoints, "--hosts 3" over machines
 	@$(BIN)/python -m tests.soak $(ARGS)
 
 attack: setup ## play every attack on a real server, as root and as an ordinary user; ARGS="--only 'data plane'" for some

@@ -197,13 +197,16 @@ def _count(asked: Asked, answer: httpx.Response, value: int) -> None:
         asked.wrong.append((value, body))
 
 
-def call_model(address: str | None, token: str, name: str, values: list[float]) -> list[float]:
-    """Ask a model over gRPC that takes `x`; return its only output."""
+def call_model(
+    address: str | None, token: str, name: str, values: list[float], *, certificate: bytes | None = None
+) -> list[float]:
+    """Ask a model over gRPC that takes `x`, over TLS if there is a certificate to trust; return its only output."""
     assert address is not None
     tensor = {"name": "x", "datatype": "FP32", "shape": [len(values)]}
     raw = struct.pack(f"<{len(values)}f", *values)
     request = {"model_name": name, "inputs": [tensor], "raw_input_contents": [raw]}
-    with grpc.insecure_channel(address) as channel:
+    trust = None if certificate is None else grpc.ssl_channel_credentials(certificate)
+    with grpc.insecure_channel(address) if trust is None else grpc.secure_channel(address, trust) as channel:
         infer = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
         body = encode_message("ModelInferRequest", request)
         answer = decode_message("ModelInferResponse", infer(body, metadata=(("x-auth-token", token),), timeout=60))

@@ -181,7 +181,7 @@ def test_what_is_cut_off_for_too_long_ends_itself_before_it_is_begun_again_elsew
     hosts.until_here("c")
     assert len(job.starts()) == 2, "it began once, and once again"
     assert len({event.task_id for event in job.events("task.lost")}) == 2
-    job.end(samples=False)
+    job.end()
 
 
 def test_a_server_that_is_killed_while_a_host_is_cut_off_starts_nothing_twice(

@@ -3,6 +3,8 @@
 Prints one line per move and a table at the end; ends with code 1 if anything was wrong, and keeps the folder then. The
 same seed makes the same moves; what they meet depends on the machine's speed as well. With `--serve` two endpoints are
 asked all the time beside the jobs, and what serves is hurt, too: every answer is known. `--gateways 2` has two of them.
+With `--hosts 3` the jobs are on so many hosts beside the server's, and what is hurt are hosts, cables, agents and the
+server; that needs root.
 """
 
 import argparse
@@ -13,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.hosts import available
+from tests.soak.hosts import HostsSoak
 from tests.soak.play import Soak
 from tests.soak.record import Record
 from tests.soak.script import SERVE_WEIGHTS, WEIGHTS
@@ -25,6 +29,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=3, help="that train side by side (%(default)s)")
     parser.add_argument("--serve", action="store_true", help="endpoints beside the jobs, asked and hurt")
     parser.add_argument("--gateways", type=int, default=1, metavar="N", help="processes that answer (%(default)s)")
+    parser.add_argument("--hosts", type=int, default=0, metavar="N", choices=range(12), help="machines of namespaces")
     kinds = (*WEIGHTS, *SERVE_WEIGHTS)
     parser.add_argument("--without", action="append", default=[], choices=kinds, help="leave out this kind of move")
     given = parser.parse_args()
@@ -34,6 +39,12 @@ def main() -> int:
     os.umask(0)
     record = Record(say=lambda text: print(text, flush=True))
     record.tell(f"seed {seed}, {given.minutes:g} minutes, {given.jobs} jobs; files in {folder}")
+    if given.hosts:
+        if why := available():
+            parser.error(why)
+        over = HostsSoak(folder=folder, seed=seed, num_jobs=given.jobs, num_hosts=given.hosts, record=record)
+        over.play(given.minutes)
+        return _judge(record, folder, seed)
     without = frozenset(given.without)
     with (folder / "moves.txt").open("w") as script:
         soak = Soak(
@@ -47,6 +58,11 @@ def main() -> int:
             script=script,
         )
         soak.play(given.minutes)
+    return _judge(record, folder, seed)
+
+
+def _judge(record: Record, folder: Path, seed: int) -> int:
+    """Print what came of it; return the exit code."""
     print(record.table())
     if record.wrong:
         print(f"{len(record.wrong)} things were wrong; see {folder}, play it again with --seed {seed}:")

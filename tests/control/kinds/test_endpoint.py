@@ -295,6 +295,24 @@ def test_a_server_that_dies_changes_nothing_for_what_serves(world: World) -> Non
     assert version(world, job_id).has_served
 
 
+def test_a_kernel_that_cannot_be_started_ends_a_version_that_never_served_and_no_other(world: World) -> None:
+    world.cluster.refuse(TaskId("job-1.2"), "No space left on device")
+    world.cluster.refuse(TaskId("job-2.1"), "No space left on device")
+    job_id = deploy(world)
+    get_ready(world, job_id)
+    load(world, job_id, in_system=40, seconds=10)
+    get_ready(world, job_id)
+    other = deploy(
+        world, name="digits-v2", endpoint=EndpointPart(name="letters", version=1, runner="python", profile=PROFILE)
+    )
+
+    assert world.job(job_id).state is JobState.RUNNING
+    assert "was not started: No space left on device" in world.said(EventKind.TASK_LOST)[0]
+    assert len(kernels(world, job_id)) > 1, "it is tried again"
+    assert world.job(other).state is JobState.FAILED
+    assert world.job(other).reason.startswith("job-2.1 could not be started: No space left on device")
+
+
 def test_a_change_of_the_profile_acts_at_once(world: World) -> None:
     job_id = deploy(world)
     get_ready(world, job_id)

@@ -232,3 +232,34 @@ def test_who_killed_a_task_is_said_if_it_was_not_pliant(world: World) -> None:
     assert (
         "was killed by SIGKILL (not by Pliant; often the kernel, out of memory)" in world.said(EventKind.TASK_LOST)[0]
     )
+
+
+def test_a_machine_that_cannot_start_a_process_is_avoided_by_a_job_that_trains_elsewhere(two_nodes: World) -> None:
+    world = two_nodes
+    job_id = world.submit(max_tasks=4)
+    world.settle(3)
+    world.links.obedient = False
+    for number in range(3, 20):
+        world.cluster.refuse(TaskId(f"job-1.{number}"), "No space left on device")
+    world.cluster.add_node(NodeView(id=BAD, slots=(0, 1)))
+    world.settle(60)
+
+    assert world.job(job_id).state is JobState.RUNNING
+    assert nodes_of(world, job_id) == [GOOD, GOOD]
+    assert "could not be started: No space left on device" in world.said(EventKind.TASK_LOST)[0]
+    (said,) = world.said(EventKind.WARNING)
+    assert said.startswith("job-1 (digits): bad is avoided from now on, for this job only")
+
+
+def test_a_job_whose_first_task_a_machine_cannot_start_fails_if_there_is_no_other_one_to_try(two_nodes: World) -> None:
+    world = two_nodes
+    world.cluster.refuse(TaskId("job-1.1"), "No space left on device")
+    world.cluster.refuse(TaskId("job-2.1"), "No space left on device")
+    alone = world.submit()
+    world.cluster.add_node(NodeView(id=BAD, slots=(0, 1)))
+    other = world.submit()
+    world.settle(10)
+
+    assert world.job(alone).state is JobState.FAILED
+    assert world.job(alone).reason.startswith("job-1.1 could not be started: No space left on device")
+    assert world.job(other).state is JobState.RUNNING

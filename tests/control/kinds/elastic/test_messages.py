@@ -153,7 +153,8 @@ def test_hyperparameters_of_arguments_and_of_the_script_are_kept_with_the_job(wo
 def test_histograms_that_make_sense_are_kept_once(world: World) -> None:
     job_id = world.submit()
     world.settle(3)
-    good = TensorHistogram(name="weights/fc1", step=7, epoch=1, at=5.0, lowest=-1.0, highest=2.0, counts=(1, 2))
+    now = world.clock.now()
+    good = TensorHistogram(name="weights/fc1", step=7, epoch=1, at=now, lowest=-1.0, highest=2.0, counts=(1, 2))
     strange = (replace(good, name="a\nb"), replace(good, step=2**40), replace(good, counts=(1,) * 1000))
     for _ in range(2):
         world.say(world.members(job_id)[0], Histograms(histograms=(*strange, good)))
@@ -181,6 +182,22 @@ def test_points_that_no_database_takes_are_dropped(world: World) -> None:
     world.say(task_id, Report(generation=1, progress=progress, points=(*strange, good)))
     world.settle(0.1)
     assert [(point.name, point.step) for point in world.store.metrics(job_id)] == [("loss", 7)]
+
+
+def test_a_point_of_a_machine_whose_clock_is_wrong_is_neither_older_than_its_job_nor_of_the_future(
+    world: World,
+) -> None:
+    job_id = world.submit()
+    world.settle(3)
+    begun_at, now = world.job(job_id).submitted_at, world.clock.now()
+    progress = Progress(epoch=1, num_epochs=2, step=7, num_steps=20, samples=64, samples_per_s=1.0)
+    for step, at in enumerate((begun_at - 3600.0, now - 1.0, now + 3600.0)):
+        points = (Point(name="loss", step=step, epoch=0, at=at, value=1.0),)
+        world.say(world.members(job_id)[0], Report(generation=1, progress=progress, points=points))
+        world.settle(0.1)
+    first, right, last = (point.at for point in world.store.metrics(job_id))
+    assert (first, right) == (begun_at, now - 1.0)
+    assert now < last <= world.clock.now()
 
 
 def test_points_that_cannot_be_kept_are_told_of_once(world: World) -> None:

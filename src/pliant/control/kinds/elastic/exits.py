@@ -4,6 +4,7 @@ A loss is a process that a signal ended, that nobody can account for or that han
 whose program raised or exited while others train on; what happens again at that step, or with nobody else left, ends
 the job. Example: of three workers one raises at step 40. The two others go on, and a newcomer takes its place. Raises
 another one at step 40 too, the script or its data are to blame, and the job fails; at step 41 it would go on again.
+A process that a machine cannot start is a loss, too, if others train on or there is another machine to try.
 
 A script that ends well and has never shown that it wants to train elastically is a plain one: its job has completed.
 """
@@ -23,7 +24,7 @@ from pliant.control.jobs.transitions import (
 )
 from pliant.control.kinds.elastic.coordination import coordinate
 from pliant.control.kinds.elastic.job import ElasticJob
-from pliant.control.kinds.elastic.losses import count_loss, loss_of
+from pliant.control.kinds.elastic.losses import can_do_without, count_loss, loss_of
 from pliant.control.settings import ControlSettings
 from pliant.core.event import EventKind
 from pliant.core.job import Task
@@ -44,7 +45,7 @@ def take_exit(draft: Draft, live: ElasticJob, task: Task, ended: TaskExit) -> No
     if task.id in live.fenced:
         _free_fenced(draft, live, task, ended.facts)
     elif ended.error:
-        _could_not_start(draft, live, task, ended.error)
+        _could_not_start(draft, live, task, ended)
     elif live.over or task.state is TaskState.LEAVING or task.id in live.finished:
         _leave(draft, live, task)
     elif ended.exit_code is None or ended.exit_code < 0 or task.id in live.raised:
@@ -53,9 +54,14 @@ def take_exit(draft: Draft, live: ElasticJob, task: Task, ended: TaskExit) -> No
         _end_by_itself(draft, live, task, ended.exit_code, ended.facts)
 
 
-def _could_not_start(draft: Draft, live: ElasticJob, task: Task, error: str) -> None:
+def _could_not_start(draft: Draft, live: ElasticJob, task: Task, ended: TaskExit) -> None:
+    """Let a job fail of which a task cannot be started, unless others train on, or another machine can be tried."""
+    error = ended.error
     if task.started_at < live.adopted_at and live.competes:
         _lose_while_away(draft, live, task, f"was not started: {error}")
+        return
+    if live.competes and (_is_survived(live, task, live.step) or can_do_without(draft, live, task.node_id)):
+        _lose(draft, live, task, ended)
         return
     live = task_event(draft, live, task.id, TaskEvent.LOSE, error)
     if not live.competes:
@@ -108,6 +114,7 @@ def _lose(draft: Draft, live: ElasticJob, task: Task, ended: TaskExit) -> None:
     killed = live.killed.get(task.id)
     raised = live.raised.get(task.id)
     how = f"raised {raised}" if raised else killed or describe_exit(exit_code)
+    how = f"could not be started: {ended.error}" if ended.error else how
     live = task_event(draft, live, task.id, TaskEvent.LOSE, how)
     _say_lost(draft, live, task, how, exit_code)
     number = -exit_code if exit_code is not None and exit_code < 0 and killed is None else None

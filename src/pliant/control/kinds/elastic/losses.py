@@ -12,7 +12,7 @@ from pliant.control.jobs.live import task_number
 from pliant.control.jobs.transitions import fail
 from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.core.event import EventKind
-from pliant.core.job import Task
+from pliant.core.job import NodeId, Task
 from pliant.core.lifecycle import TaskState
 from pliant.core.ports import ExitFacts
 from pliant.policy.elastic.diagnose import (
@@ -95,6 +95,11 @@ def _node_health(draft: Draft, live: ElasticJob) -> NodeHealth:
         spare_nodes=frozenset(node_id for node_id, num in places.items() if num <= spare),
         healthy_nodes=frozenset(t.node_id for t in live.running if t.id in live.joined and t.id not in live.fenced),
     )
+
+
+def can_do_without(draft: Draft, live: ElasticJob, node_id: NodeId) -> bool:
+    """Tell whether the minimum of a job fits on the other nodes that it may use."""
+    return node_id in _node_health(draft, live).spare_nodes
 
 
 def _judge(draft: Draft, live: ElasticJob, task: Task, facts: ExitFacts) -> ElasticJob:

@@ -188,7 +188,7 @@ def _take_report(
         case Params():
             _note_params(draft, live, message)
         case Histograms():
-            if found := tuple(sound(message.histograms)):
+            if found := tuple(replace(one, at=_sensible(draft, live, one.at)) for one in sound(message.histograms)):
                 draft.keep_histograms(JobHistograms(job_id=live.id, histograms=found))
         case _:
             assert_never(message)
@@ -220,6 +220,11 @@ def _take_news(draft: Draft, live: ElasticJob, task: Task, message: News, number
             assert_never(message)
 
 
+def _sensible(draft: Draft, live: ElasticJob, at: float) -> float:
+    """Return an instant of a task's clock, which may be wrong: nothing is older than its job, or of the future."""
+    return min(max(at, live.job.submitted_at), draft.now)
+
+
 def _note_progress(draft: Draft, live: ElasticJob, report: Report) -> None:
     current = live.membership.current
     if current is None or report.generation >= current.number:
@@ -233,13 +238,12 @@ def _note_progress(draft: Draft, live: ElasticJob, report: Report) -> None:
 
 def _take_points(draft: Draft, live: ElasticJob, points: Sequence[Point]) -> None:
     """Keep points of series; the first one that cannot be kept is told of, and those after it only left out."""
-    draft.measure(
-        *(
-            Metric(job_id=live.id, name=point.name, step=point.step, epoch=point.epoch, at=point.at, value=point.value)
-            for point in points
-            if not point.fault
-        )
-    )
+    for point in points:
+        if not point.fault:
+            at = _sensible(draft, live, point.at)
+            draft.measure(
+                Metric(job_id=live.id, name=point.name, step=point.step, epoch=point.epoch, at=at, value=point.value)
+            )
     refused = next((point for point in points if point.fault), None)
     if refused is not None and not live.refused_points:
         draft.put(replace(live, refused_points=True))

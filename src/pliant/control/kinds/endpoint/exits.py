@@ -2,8 +2,9 @@
 
 Requests are the gateway's business: what a kernel held, another one gets. Here a lost kernel only counts. Each loss in
 a row doubles the pause before the next start; one that went with its machine is no fault of the model's, and does not
-count. A version whose first kernels all end before one was ready has failed, and the version before it goes on serving;
-one that has served is started again for ever, unless another version can take its place (`catalog.endpoints.exchange`).
+count. A version whose first kernels all end before one was ready, or cannot be started, has failed, and the version
+before it goes on serving; one that has served is started again for ever, unless another version can take its place
+(`catalog.endpoints.exchange`).
 """
 
 from dataclasses import replace
@@ -27,7 +28,7 @@ def take_exit(draft: Draft, live: EndpointJob, task: Task, ended: TaskExit) -> N
     """Decide what the end of one kernel means; its exit code is noted already."""
     if live.over or task.state is TaskState.LEAVING:
         _leave(draft, live, task)
-    elif ended.error and task.started_at >= live.adopted_at:
+    elif ended.error and task.started_at >= live.adopted_at and not live.has_served:
         live = task_event(draft, live, task.id, TaskEvent.LOSE, ended.error)
         fail(draft, live, f"{task.id} could not be started: {ended.error}")
     else:
