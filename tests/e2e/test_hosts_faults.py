@@ -23,7 +23,7 @@ from tests.hosts import HostProcess, Network, require_hosts
 from pliant.client import Client
 from pliant.cluster.joined.hearing import END_S
 
-ORPHAN_S = 6.0
+ORPHAN_S = 12.0
 """Far less than people have, and longer than a busy machine keeps an agent from its processor."""
 LEASE_AND_MORE_S = LEASE_S + 1.0
 EPOCHS, PACE_S = 20, 0.12
