@@ -46,3 +46,9 @@ def test_a_gateway_needs_nothing_that_a_server_needs_for_its_routes_and_its_stor
     brought = {name.partition(".")[0] for name in modules_after("import pliant.entry.gateway.launch")}
 
     assert not brought & {"torch", "numpy", "sqlalchemy", "alembic", "fastapi", "starlette", "cryptography", "httpx"}
+
+
+def test_what_looks_at_tasks_files_for_an_agent_reads_no_message_of_theirs() -> None:
+    brought = {name.partition(".")[0] for name in modules_after("import pliant.entry.inspector")}
+
+    assert not brought & {"pydantic", "torch", "numpy", "sqlalchemy"}

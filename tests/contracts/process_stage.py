@@ -14,10 +14,9 @@ from typing import Any, Final, Generic, TypeVar
 from tests.contracts.cluster import MARKER, NUM_SLOTS
 
 import pliant
-from pliant.api import unsent
 from pliant.core.confinement import Confinement
 from pliant.core.job import NodeId, TaskId
-from pliant.core.ports import Cluster, ExitFacts, StartOrder, TaskExit
+from pliant.core.ports import UNSENT_FILE, Cluster, ExitFacts, StartOrder, TaskExit
 from pliant.files import step_file
 
 ENTRY: Final = "tests.contracts.program:main"
@@ -78,7 +77,7 @@ class ProcessStage(Generic[C]):
         if facts.step is not None:
             (folder / "log" / step_file.NAME).write_bytes(step_file.pack(facts.step))
         if facts.unsent:
-            (folder / "log" / unsent.NAME).write_text(facts.unsent)
+            (folder / "log" / UNSENT_FILE).write_text(facts.unsent)
         (folder / "log" / "stderr").write_text(facts.stderr)
         os.utime(folder / "log" / "stderr", (facts.stderr_at, facts.stderr_at))
         if facts.saved_model:

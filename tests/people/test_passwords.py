@@ -26,6 +26,12 @@ def test_nobody_has_no_password(passwords: Passwords) -> None:
     assert not passwords.matches(None, "of nobody")
 
 
+def test_nobody_costs_what_everybody_costs() -> None:
+    greedy = Passwords(Cost(num_passes=1, memory_kib=2**32 - 1, num_lanes=1))
+    with pytest.raises(Unavailable, match="more memory"):
+        greedy.matches(None, "x")
+
+
 def test_letters_with_marks_are_the_same_however_they_are_composed(passwords: Passwords) -> None:
     assert passwords.matches(passwords.hash("Zo\u00eb und Andre\u0301"), "Zoe\u0308 und Andr\u00e9")
     assert not passwords.matches(passwords.hash("\ud800 alone"), "\ud801 alone")

@@ -21,7 +21,6 @@ from pliant.core.job import TaskId
 from pliant.core.link import FromTask, Hello, Note, Pulse
 from pliant.core.ports import MAX_UNSENT_BYTES
 
-NAME: Final = ".unsent"
 MAX_MESSAGES: Final = 2000
 _ROOM: Final = 1024
 """Bytes for the first line, and for a note of what had no room."""

@@ -25,6 +25,8 @@ from pliant.core.tensor_histogram import HistogramSeries, JobHistograms, TensorH
 
 MAX_STDERR_BYTES = 8192
 """So much of the end of a dead task's stderr comes with its exit."""
+UNSENT_FILE = ".unsent"
+"""In a task's LOG_DIR: what it could not tell its server, as `pliant.api.unsent` writes it."""
 MAX_UNSENT_BYTES = 2 << 20
 """So much of what a dead task could not tell its server comes with its exit."""
 

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Request, params
 
 from pliant.core.access import Permission
 from pliant.core.errors import InvalidInput, Problem
+from pliant.server.late_route import LateRoute
 from pliant.server.middleware.authorisation import Audience, Needs, OpenTo
 from pliant.server.middleware.problems import describe_errors
 
@@ -51,7 +52,7 @@ class Routes:
     """
 
     def __init__(self, prefix: str = PREFIX, *, needs: type[Needs] = Needs, **options: Any) -> None:
-        self.router = APIRouter(prefix=prefix, **options)
+        self.router = APIRouter(prefix=prefix, **{"route_class": LateRoute, **options})
         self._needs = needs
         self.get = partial(self.add, "GET")
         self.head = partial(self.add, "HEAD")

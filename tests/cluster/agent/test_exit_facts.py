@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pliant.api import unsent
 from pliant.cluster.agent.exit_facts import collect
 from pliant.cluster.agent.inspection import Inspected
 from pliant.cluster.json_lines import encode
 from pliant.cluster.zygote.records import Record
 from pliant.core.job import TaskId
-from pliant.core.ports import MAX_STDERR_BYTES, MAX_UNSENT_BYTES, ExitFacts
+from pliant.core.ports import MAX_STDERR_BYTES, MAX_UNSENT_BYTES, UNSENT_FILE, ExitFacts
 from pliant.files import step_file
 
 SECRET = "the server's secret"
@@ -25,7 +24,7 @@ def result(tmp_path: Path) -> Path:
     for name in ("stderr", "model.pt"):
         (tmp_path / "secret" / name).write_text(SECRET)
     (tmp_path / "secret" / step_file.NAME).write_bytes(step_file.pack(9))
-    (tmp_path / "secret" / unsent.NAME).write_text(SECRET)
+    (tmp_path / "secret" / UNSENT_FILE).write_text(SECRET)
     result = tmp_path / "job" / "result"
     (result / "log" / "job-1.1.here").mkdir(parents=True)
     (result / "model").mkdir()
@@ -54,7 +53,7 @@ def test_all_that_is_there_is_told(result: Path) -> None:
     (log(result) / "stderr").write_bytes(b"it broke \xff\n")
     os.utime(log(result) / "stderr", (5.5, 5.5))
     (log(result) / step_file.NAME).write_bytes(step_file.pack(12))
-    (log(result) / unsent.NAME).write_text('{"task": "job-1.1"}\nü\n')
+    (log(result) / UNSENT_FILE).write_text('{"task": "job-1.1"}\nü\n')
     (result / "model" / "model.pt").write_bytes(b"")
 
     told = ExitFacts(
@@ -101,7 +100,7 @@ def test_of_a_huge_file_only_the_end_is_read(result: Path) -> None:
 def test_messages_in_what_is_not_a_file_of_the_task_s_are_not_read_and_that_is_told(
     result: Path, put: str, why: str
 ) -> None:
-    PUT[put](log(result) / unsent.NAME, result.parents[1] / "secret" / unsent.NAME)
+    PUT[put](log(result) / UNSENT_FILE, result.parents[1] / "secret" / UNSENT_FILE)
 
     assert facts(result) == ExitFacts(unread=why)
 
@@ -127,13 +126,13 @@ def test_messages_in_a_folder_that_is_a_link_are_not_read(result: Path) -> None:
     ids=["too long", "bytes"],
 )
 def test_messages_in_a_file_that_is_too_long_or_no_text_are_not_read(result: Path, content: bytes, why: str) -> None:
-    (log(result) / unsent.NAME).write_bytes(content)
+    (log(result) / UNSENT_FILE).write_bytes(content)
 
     assert facts(result) == ExitFacts(unread=why)
 
 
 def test_the_longest_file_of_messages_is_read_whatever_it_holds_and_fits_a_line(result: Path) -> None:
-    (log(result) / unsent.NAME).write_bytes(b"\x01" * MAX_UNSENT_BYTES)
+    (log(result) / UNSENT_FILE).write_bytes(b"\x01" * MAX_UNSENT_BYTES)
 
     found = facts(result)
     assert len(found.unsent) == MAX_UNSENT_BYTES

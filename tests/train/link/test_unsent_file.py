@@ -9,8 +9,9 @@ import pytest
 from tests.train.link.link_server import LinkServer
 from tests.train.link.test_link import TASK, Told, link_to, note
 
-from pliant.api.unsent import NAME, unpack
+from pliant.api.unsent import unpack
 from pliant.core.link import Finished, FromTask
+from pliant.core.ports import UNSENT_FILE
 from pliant.train.link.link import Link
 from pliant.train.link.unsent_file import UnsentFile
 
@@ -28,7 +29,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def left_in(folder: Path) -> Left | None:
     """Return what a server would find there."""
-    path = folder / NAME
+    path = folder / UNSENT_FILE
     return unpack(path.read_text(), TASK) if path.exists() else None
 
 
@@ -86,7 +87,7 @@ def test_a_task_that_ends_without_a_server_leaves_at_once_what_is_not_stored_and
     took_s = closing.end()
 
     assert left_in(tmp_path) == ((2, note("one")), (3, Finished(step=9)))
-    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [UNSENT_FILE]
     assert closing.flushed == [False]
     assert LEFT_S <= took_s < LONG_S / 2
 
@@ -150,4 +151,4 @@ def test_a_task_that_can_leave_nothing_waits_as_long_as_it_may(
     assert not link.close(LEFT_S + 0.4)
 
     assert time.monotonic() - began_at >= LEFT_S + 0.4
-    assert f"cannot be left in {tmp_path}/gone/{NAME}" in capsys.readouterr().out
+    assert f"cannot be left in {tmp_path}/gone/{UNSENT_FILE}" in capsys.readouterr().out

@@ -9,9 +9,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from pliant.api import unsent
 from pliant.cluster.zygote.records import Record
-from pliant.core.ports import MAX_STDERR_BYTES, MAX_UNSENT_BYTES, ExitFacts
+from pliant.core.ports import MAX_STDERR_BYTES, MAX_UNSENT_BYTES, UNSENT_FILE, ExitFacts
 from pliant.files import step_file
 from pliant.files.untrusted.opening import is_file, open_file, read_end
 from pliant.files.untrusted.path import UntrustedPath
@@ -25,7 +24,7 @@ def collect(record: Record, *, out_of_memory: bool) -> ExitFacts:
     result = Path(record.result_dir or log_dir.parent)
     stderr, stderr_at = _read_end(result, log_dir / "stderr", MAX_STDERR_BYTES)
     step, _ = _read_end(result, log_dir / step_file.NAME, step_file.NUM_BYTES + 1)
-    messages, unread = _read_unsent(result, log_dir / unsent.NAME)
+    messages, unread = _read_unsent(result, log_dir / UNSENT_FILE)
     return ExitFacts(
         step=step_file.unpack(step),
         stderr=stderr.decode("utf-8", "replace"),

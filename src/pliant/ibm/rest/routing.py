@@ -4,18 +4,18 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pliant.core.errors import PliantError
 from pliant.ibm.rest.credentials import IbmNeeds
 from pliant.ibm.rest.errors import response_to
+from pliant.server.late_route import LateRoute
 from pliant.server.middleware.problems import invalid_request
 from pliant.server.routing import Routes
 
 
-class IbmRoute(APIRoute):
+class IbmRoute(LateRoute):
     """A route whose errors are answered in IBM's form."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

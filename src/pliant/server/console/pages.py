@@ -10,13 +10,13 @@ from typing import Final
 
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
-from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.routing import Match
 from starlette.types import Scope
 
 from pliant.server.accept import encodings_of, wants_page
 from pliant.server.console.bundle import ROOT_FILES, Bundle, BundledFile
+from pliant.server.late_route import LateRoute
 from pliant.server.middleware.authorisation import Audience
 from pliant.server.middleware.secure_headers import headers_of_page
 from pliant.server.routing import Routes
@@ -37,7 +37,7 @@ page again. A Pliant that was installed with <code>pip</code> brings the console
 """
 
 
-class PageRoute(APIRoute):
+class PageRoute(LateRoute):
     """A route at any path that people may ask for as a page, unless it is one of an API.
 
     All other requests it leaves alone, so that what is not there stays what it is to programs: a problem in JSON.

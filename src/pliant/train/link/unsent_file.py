@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pliant.api.unsent import NAME, pack
+from pliant.api.unsent import pack
 from pliant.core.job import TaskId
+from pliant.core.ports import UNSENT_FILE
 from pliant.files.folder import sync_folder, write_whole
 from pliant.train.link.send_queue import Numbered
 
@@ -22,7 +23,7 @@ class UnsentFile:
     """
 
     def __init__(self, folder: Path, task_id: TaskId) -> None:
-        self._path = folder / NAME
+        self._path = folder / UNSENT_FILE
         self._task_id = task_id
 
     def write(self, messages: Sequence[Numbered]) -> bool:
