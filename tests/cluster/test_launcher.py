@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -37,9 +38,9 @@ signal.pause()
 
 
 @contextmanager
-def launched(folder: Path, *, abandoned_s: float = 600.0) -> Iterator[AgentLauncher]:
+def launched(folder: Path, *, abandoned_s: float = 600.0, plan: LaunchPlan = PLAN) -> Iterator[AgentLauncher]:
     program = (sys.executable, "-c", AGENT)
-    launcher = AgentLauncher(PLAN, folder, program=program, abandoned_s=abandoned_s)
+    launcher = AgentLauncher(plan, folder, program=program, abandoned_s=abandoned_s)
     try:
         yield launcher
     finally:
@@ -123,6 +124,16 @@ def test_the_next_launcher_finds_the_agent_and_sees_its_end(folder: Path) -> Non
         assert agents(folder) == [first]
         os.kill(first, signal.SIGKILL)
         until(lambda: len(agents(folder)) == 2, "there is another one")
+
+
+def test_an_agent_that_was_started_with_other_options_is_started_again(folder: Path) -> None:
+    with launched(folder):
+        first = first_agent(folder)
+    with launched(folder, plan=replace(PLAN, options=("--slots", "8"))):
+        until(lambda: len(agents(folder)) == 2, "there is another one")
+        assert not is_there(first)
+        (second,) = {*agents(folder)} - {first}
+        assert json.loads((folder / f"said-{second}").read_text())["argv"][-2:] == ["--slots", "8"]
 
 
 def test_a_machine_that_has_not_joined_waits_for_a_token_which_no_argument_shows(tmp_path: Path) -> None:

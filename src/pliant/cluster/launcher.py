@@ -8,6 +8,7 @@ machine is let go, and takes the agent's certificate away, not its key: should t
 disk, it joins anew, whether the pool knows it still or not.
 """
 
+import hashlib
 import os
 import select
 import signal
@@ -32,7 +33,7 @@ AGENT: Final = (sys.executable, "-P", "-m", "pliant.entry.agent")
 ABANDONED_S: Final = 6 * 3600.0
 _LOG: Final = "agent.log"
 _LAUNCHED: Final = "launched"
-"""Which process was started last: its number and its stamp."""
+"""Which process was started last: its number, its stamp, and what its options were."""
 _LOOK_S: Final = 0.5
 _FIRST_PAUSE_S: Final = 1.0
 _LAST_PAUSE_S: Final = 30.0
@@ -176,8 +177,10 @@ class AgentLauncher:
     def _find(self, folder: Path) -> int | None:
         """Return a pidfd of the agent that another launcher has started."""
         with suppress(OSError, ValueError):
-            pid, its_stamp = (folder / _LAUNCHED).read_text().split()
+            pid, its_stamp, *options = (folder / _LAUNCHED).read_text().split()
             if (pidfd := process.open_process(int(pid), its_stamp)) is not None:
+                if options not in ([], [self._mark]):  # its tasks go on, and the next one adopts them
+                    process.send_signal(pidfd, signal.SIGTERM)
                 return pidfd
         self._note("ended", f"somebody else has started an agent with the folder {folder}; end that one")
         return None
@@ -202,7 +205,7 @@ class AgentLauncher:
         )
         pid = int(done.stdout)
         its_stamp = process.stamp(pid)
-        write_whole(folder / _LAUNCHED, f"{pid} {its_stamp}".encode(), durable=False)
+        write_whole(folder / _LAUNCHED, f"{pid} {its_stamp} {self._mark}".encode(), durable=False)
         return process.open_process(pid, its_stamp)
 
     @property
@@ -212,6 +215,11 @@ class AgentLauncher:
             *("--state-dir", str(self._folder), "--join", self._plan.server, "--name", self._plan.machine),
             *self._plan.options,
         )
+
+    @property
+    def _mark(self) -> str:
+        """What tells options from others."""
+        return hashlib.sha256(repr(self._plan.options).encode()).hexdigest()[:12]
 
     @property
     def _certificate(self) -> Path:

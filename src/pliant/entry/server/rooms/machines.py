@@ -167,7 +167,7 @@ def _own(settings: ServerSettings, room: JoiningRoom, name: str, home: Home) -> 
     pool, cluster = _pool_of(home), settings.cluster
     options = (*own_options(settings), "--patience-s", str(cluster.orphan_s))
     plan = LaunchPlan(machine=name, pool=pool, server=room.address(), options=options)
-    return OwnAgent(plan, cluster.agent_dir or machine_folder(f"own-{pool}"), room)
+    return OwnAgent(plan, cluster.agent_dir or machine_folder(f"own-{pool}-{name}"), room)
 
 
 def _ray(settings: ServerSettings, room: JoiningRoom, home: Home) -> RayRoom:
