@@ -86,7 +86,7 @@ class Pool:
         home.mkdir(mode=0o700)
         note_machines(home, machines)
         options = ("--cluster", "agents", "--tls", "--host", "127.0.0.1", "--agent-port", "0")
-        self.server = Server(folder, processes, slots=1, options=options)
+        self.server = Server(folder, processes, slots=0, options=options)
         self._report = folder / "report.json"
         announced = json.loads((home / "address" / "agents.json").read_text())["servers"][0]
         port = announced.rpartition(":")[2]
