@@ -29,14 +29,14 @@ class Outcome:
     took_s: float = 0.0
 
 
-def play(kind: Kind, model: str, python: Path) -> Outcome:
-    """Play all events; never raises for what a system does."""
+def play(kind: Kind, model: str, python: Path, kill: Callable[[Logs], None] | None = None) -> Outcome:
+    """Play all events; never raises for what a system does. `kill` kills one of three workers."""
     outcome, began = Outcome(), time.monotonic()
-    with _place(model, python) as place:
+    with open_place(model, python) as place:
         logs = Logs(place.steps)
         try:
             side = kind.make(place)
-            for event, lost in _events(side, logs, kind, began + kind.limit_s):
+            for event, lost in _events(side, logs, kind, began + kind.limit_s, kill or _kill_one):
                 outcome.lost[event] = lost
             side.close()
         except (TimeoutError, RuntimeError, OSError, KeyError, PliantError) as error:
@@ -45,14 +45,16 @@ def play(kind: Kind, model: str, python: Path) -> Outcome:
     return outcome
 
 
-def _events(side: Side, logs: Logs, kind: Kind, deadline: float) -> Iterator[tuple[str, Lost]]:
+def _events(
+    side: Side, logs: Logs, kind: Kind, deadline: float, kill: Callable[[Logs], None]
+) -> Iterator[tuple[str, Lost]]:
     side.start(2)
     _wait(logs, 0.0, 2, "2 workers train", deadline, num_more=NUM_USUAL)
     changes: tuple[tuple[str, Callable[[], None], int | None], ...] = (
         (EVENTS[0], lambda: side.grow(2), 4),
         (EVENTS[1], lambda: side.shrink(2), 2),
         (EVENTS[2], lambda: side.grow(1), 3),
-        (EVENTS[3], lambda: _kill_one(logs), kind.size_after_kill),
+        (EVENTS[3], lambda: kill(logs), kind.size_after_kill),
     )
     for event, change, size in changes:
         since = time.monotonic()
@@ -79,7 +81,8 @@ def _kill_one(logs: Logs) -> None:
 
 
 @contextmanager
-def _place(model: str, python: Path) -> Iterator[Place]:
+def open_place(model: str, python: Path) -> Iterator[Place]:
+    """Yield what a side is given; what it has started there ends with the block."""
     folder = Path(tempfile.mkdtemp(prefix="plb-"))
     memory = Path(tempfile.mkdtemp(prefix="plb-", dir=MEMORY if MEMORY.is_dir() else None))
     (folder / "steps").mkdir()

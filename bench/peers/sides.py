@@ -46,10 +46,10 @@ class Side(Protocol):
 class Pliant:
     """A real server with four slots and a job; its maximum of tasks is what changes."""
 
-    def __init__(self, place: Place, mode: str = "exact") -> None:
+    def __init__(self, place: Place, mode: str = "exact", server: Server | None = None) -> None:
         self._place = place
         self._mode = mode
-        self._server = Server(place.steps.parent, place.processes, slots=4)
+        self._server = server or Server(place.steps.parent, place.processes, slots=4)
         self._job = ""
         self._size = 0
 

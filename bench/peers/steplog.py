@@ -56,7 +56,7 @@ class Logs:
                 text = file.read()
             whole = text[: text.rfind(b"\n") + 1]
             self._offsets[path] = self._offsets.get(path, 0) + len(whole)
-            self.steps += [_step(line, int(path.stem)) for line in whole.splitlines()]
+            self.steps += [_step(line, int(path.stem.rpartition("-")[2])) for line in whole.splitlines()]
         self.steps.sort(key=lambda step: step.at)
         return self.steps
 

@@ -52,10 +52,15 @@ def data() -> TensorDataset:
 
 
 class StepLog:
-    """One worker's file of completed steps: a line `TIME STEP SIZE RANK` each, by the machine's monotonic clock."""
+    """One worker's file of completed steps: a line `TIME STEP SIZE RANK` each, by the machine's monotonic clock.
+
+    Its name is the worker's host and number there.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._file = os.open(folder / f"{os.getpid()}.steps", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._file = os.open(
+            folder / f"{os.uname().nodename}-{os.getpid()}.steps", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600
+        )
 
     def note(self, step: int, *, size: int, rank: int) -> None:
         """Tell that the optimizer's step with this number, counted from one, is done."""

@@ -1,0 +1,220 @@
+"""What it costs a training that its tasks are on several machines, and how soon a machine is used, or missed.
+
+The machines are hosts of network namespaces on this one, with a bridge between them; a server on one, agents on three
+with two, one and one slots. A job with V = 8 goes 2 → 4 → 2 → 3 tasks, then one of three is killed by SIGKILL, as in
+`bench.elastic`; in the same run the same is done on one machine. A host joins while a job could use its slot: from the
+start of its agent, a new process, to the first step with a task there. A host loses its power: from that to the next
+step of the others, who hear nothing of it until the lease is over.
+
+Claims: a change over hosts takes at most 1.3 times as long as on one machine, a join 5 s, a loss the lease and 0.5 s.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from tests.hosts import Host, Network, available
+
+from bench._report import Claim, finish, head, spread, table, verdicts
+from bench.peers.page import MODELS
+from bench.peers.processes import SETTINGS
+from bench.peers.server import Server, until
+from bench.peers.session import EVENTS, Outcome, open_place, play
+from bench.peers.sides import KINDS, Place, Pliant
+from bench.peers.steplog import Logs, new_steps
+from pliant.api.machines import JoinTokenRequest
+
+AGENTS: Final = {"b": 2, "c": 1, "d": 1}
+"""Slots of each machine."""
+SERVER: Final = "a"
+AGENT_PORT: Final = 7314
+OPEN: Final = ("--isolation", "off", "--uids", "off")
+"""Tasks write their steps into a folder of this user's alone."""
+LIMIT_S: Final = 120.0
+MOST: Final = 1.3
+JOIN_S: Final = 5.0
+LEASE_S: Final = 2.0
+LOSS_S: Final = LEASE_S + 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A server on one host, and agents on others; this thread is on the server's."""
+
+    hosts: dict[str, Host]
+    place: Place
+    server: Server
+
+    def join(self, name: str) -> None:
+        """Start the agent of a host, which has never been here."""
+        token = self.place.steps.parent / f"token-{name}"
+        token.write_text(self.server.client.machines.make_token(JoinTokenRequest(machine=name)).token)
+        argv: list[str | Path] = [sys.executable, "-P", "-m", "pliant.entry.agent", "--slots", str(AGENTS[name])]
+        argv += ["--join", f"{self.hosts[SERVER].address}:{AGENT_PORT}", "--token-file", token, "--name", name]
+        argv += ["--state-dir", self.place.steps.parent / f"agent-{name}"]
+        env = {key: value for key, value in os.environ.items() if not key.startswith("PLIANT_")} | SETTINGS
+        del env["GLOO_SOCKET_IFNAME"]
+        self.hosts[name].popen(argv, env=env, output=self.place.processes.output)
+
+    def until_here(self, *names: str) -> None:
+        def here() -> set[str]:
+            return {one.name for one in self.server.client.machines.list() if one.state == "in use"}
+
+        until(lambda: set(names) <= here(), f"{', '.join(names)} are there", LIMIT_S)
+
+    def kill_one(self, _logs: Logs) -> None:
+        """Kill the task that was started last."""
+        (job,) = [job for job in self.server.client.jobs().jobs if not job.ended]
+        task = max(self.server.training(job.id), key=lambda one: int(one.id.rpartition(".")[2]))
+        self.hosts[str(task.node_id)].run(["kill", "-9", str(task.pid)])
+
+
+def begin(hosts: dict[str, Host], place: Place) -> Pool:
+    """Start a server on its host."""
+    options = ("--cluster", "agents", "--tls", "--host", hosts[SERVER].address, "--agent-port", str(AGENT_PORT))
+    server = Server(place.steps.parent, place.processes, slots=0, options=(*options, *OPEN))
+    return Pool(hosts=hosts, place=place, server=server)
+
+
+@contextmanager
+def open_hosts() -> Iterator[dict[str, Host]]:
+    """Yield the server's host and those of the agents; this thread is on the server's."""
+    with Network() as network:
+        hosts = {name: network.add(name) for name in (SERVER, *AGENTS)}
+        with hosts[SERVER].inside():
+            yield hosts
+
+
+def play_on_one(model: str) -> Outcome:
+    """Play all events on one machine."""
+
+    def side(place: Place) -> Pliant:
+        return Pliant(place, server=Server(place.steps.parent, place.processes, slots=4, options=OPEN))
+
+    return play(replace(KINDS[0], make=side), model, Path(sys.executable))
+
+
+def play_over_hosts(model: str) -> Outcome:
+    """Play all events over hosts."""
+    pools: list[Pool] = []
+
+    def side(place: Place) -> Pliant:
+        pool = begin(hosts, place)
+        for name in AGENTS:
+            pool.join(name)
+        pool.until_here(*AGENTS)
+        pools.append(pool)
+        return Pliant(place, server=pool.server)
+
+    with open_hosts() as hosts:
+        return play(replace(KINDS[0], make=side), model, Path(sys.executable), lambda logs: pools[0].kill_one(logs))
+
+
+def play_join_and_loss(model: str) -> tuple[float, float]:
+    """Return from the start of an agent to the first step there, and from the loss of a host to the next step."""
+    with open_hosts() as hosts, open_place(model, Path(sys.executable)) as place:
+        pool, logs = begin(hosts, place), Logs(place.steps)
+        for name in ("b", "c"):
+            pool.join(name)
+        pool.until_here("b", "c")
+        pool.server.submit("by_pliant.py", model, str(place.steps), "exact", max_tasks=4)
+        until(lambda: _size(logs) == 3, "three tasks train", LIMIT_S)
+        began_at = time.monotonic()
+        pool.join("d")
+        until(lambda: _size(logs) == 4, "the host that has joined trains", LIMIT_S)
+        joined_s = next(step.at for step in logs.read() if step.size == 4) - began_at
+        until(lambda: _calm(logs), "ten steps more", LIMIT_S)
+        lost_at = time.monotonic()
+        hosts["d"].kill(silently=True)
+        until(lambda: _size(logs) == 3, "the others train on", LIMIT_S)
+        lost_s = next(step.at for step in new_steps(logs.read()) if step.at > lost_at and step.size == 3) - lost_at
+        pool.server.client.close()
+        return joined_s, lost_s
+
+
+def _size(logs: Logs) -> int:
+    steps = logs.read()
+    return steps[-1].size if steps else 0
+
+
+def _calm(logs: Logs) -> bool:
+    """Tell whether four tasks have done ten steps together."""
+    return len({step.number for step in logs.read() if step.size == 4}) >= 10
+
+
+def compare(model: str, one: list[Outcome], over: list[Outcome]) -> tuple[list[tuple[str, ...]], list[Claim]]:
+    """Return the rows and claims of one model's changes."""
+    rows: list[tuple[str, ...]] = []
+    judged = []
+    for event in EVENTS:
+        pauses = [
+            [outcome.lost[event].lost_s * 1000 for outcome in side if event in outcome.lost] for side in (one, over)
+        ]
+        if not all(pauses):
+            rows.append((model, event, *("not reached" if not side else spread(side) for side in pauses), ""))
+            continue
+        ratio = statistics.median(pauses[1]) / statistics.median(pauses[0])
+        rows.append((model, event, spread(pauses[0]), spread(pauses[1]), f"{ratio:.2f}"))
+        text = f"{model}, {event}: at most {MOST:g} times as long over hosts"
+        judged.append(Claim(text=text, found=f"{ratio:.2f}", holds=ratio <= MOST))
+    return rows, judged
+
+
+def judge(model: str, what: str, found: list[float], most_s: float) -> tuple[tuple[str, ...], Claim]:
+    """Return the row and the claim of a time."""
+    median = statistics.median(found)
+    text = f"{model}, {what}: at most {most_s:g} s"
+    return (model, what, spread(found, 2)), Claim(text=text, found=f"{median:.2f} s", holds=median <= most_s)
+
+
+def main() -> int:
+    """Measure, write the report; the exit status is 1 if a claim is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="also write the report to this file")
+    parser.add_argument("--runs", type=int, default=3, help="sessions per model and side (default 3)")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    given = parser.parse_args()
+    if why := available():
+        print(f"bench.hosts: nothing is measured: {why}", file=sys.stderr)
+        return 0
+    changes: list[tuple[str, ...]] = []
+    times: list[tuple[str, ...]] = []
+    judged: list[Claim] = []
+    troubles: list[str] = []
+    for model in given.models:
+        sides: dict[Callable[[str], Outcome], list[Outcome]] = {play_on_one: [], play_over_hosts: []}
+        for _ in range(given.runs):
+            for side, outcomes in sides.items():
+                outcomes.append(side(model))
+        troubles += [
+            f"- {model}, went no further: {one.trouble}" for side in sides.values() for one in side if one.trouble
+        ]
+        rows, claims = compare(model, *sides.values())
+        changes, judged = changes + rows, judged + claims
+        found = [play_join_and_loss(model) for _ in range(given.runs)]
+        for number, (what, most_s) in enumerate((("a host joins", JOIN_S), ("a host is lost", LOSS_S))):
+            row, claim = judge(model, what, [pair[number] for pair in found], most_s)
+            times.append(row)
+            judged.append(claim)
+    text = "\n".join(
+        [
+            head("A training over several machines", f"python -m bench.hosts --runs {given.runs}"),
+            (__doc__ or "").split("Claims:")[0],
+            table(("model", "event", "on one machine, ms", "over hosts, ms", "ratio"), *changes),
+            table(("model", "event", "s"), *times),
+            verdicts(judged),
+            *troubles,
+        ]
+    )
+    return finish(text, judged, given.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
