@@ -81,7 +81,8 @@ def open_cluster(
     stack.callback(machines.close)
     found = walls_for(agent.isolation, agent.uid)
     here = NodeView(id=NodeId(machines.own_name), slots=(), walls=found.walls, missing_walls=found.missing)
-    return ClusterRoom(nodes=machines.nodes, here=here, trouble=lambda: "", machines=machines)
+    trouble = own_tasks.trouble if own_tasks is not None else str  # of nobody there is none
+    return ClusterRoom(nodes=machines.nodes, here=here, trouble=trouble, machines=machines)
 
 
 def _open_own(agent: AgentSettings, settings: ServerSettings, stack: ExitStack) -> NodeCluster:
