@@ -1,6 +1,7 @@
 """The server's options for machines that join."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,28 @@ def test_options_are_taken() -> None:
 
     assert list(cluster_problems(options)) == []
     assert cluster_settings(options) == {"cluster": ClusterSettings(port=0, interface="ib0", orphan_s=5.0)}
+
+
+def test_the_server_s_own_machine_is_called_and_kept_as_is_said() -> None:
+    options = given("--cluster", "agents", "--machine-name", "gpu1", "--agent-dir", "/var/own")
+
+    assert list(cluster_problems(options)) == []
+    settings = cluster_settings(options)["cluster"]
+    assert (settings.machine_name, settings.agent_dir) == ("gpu1", Path("/var/own"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--machine-name", "gpu1"), "here no other machine may join"),
+        (("--cluster", "auto", "--agent-dir", "/var/own"), "Ray starts the agent, under the name of its host"),
+        (("--cluster", "agents", "--machine-name", "local"), "'local' is no name for a machine that joins"),
+    ],
+)
+def test_what_is_said_of_the_server_s_own_machine_and_is_of_no_use_is_refused(
+    words: tuple[str, ...], said: str
+) -> None:
+    assert any(said in problem.message for problem in cluster_problems(given(*words)))
 
 
 def test_machines_join_over_tls_only() -> None:

@@ -111,7 +111,7 @@ def _own_problems(given: argparse.Namespace) -> Iterator[Problem]:
     """Yield what is wrong with what is said of the server's own machine."""
     for name, value in (("--machine-name", given.machine_name), ("--agent-dir", given.agent_dir)):
         if value is not None and given.cluster != _AGENTS:
-            why = "Ray says how its nodes are called" if given.cluster else "no other machine may join"
+            why = "Ray starts the agent, under the name of its host" if given.cluster else "no other machine may join"
             yield Problem(field=name, message=f"it is for --cluster agents, and here {why}; leave it out")
     if given.machine_name is not None and (fault := machine_name_fault(given.machine_name)):
         yield Problem(field="--machine-name", message=fault)
