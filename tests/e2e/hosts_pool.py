@@ -43,12 +43,18 @@ class HostsPool(Pool):
     def __init__(self, home: Path, network: Network, *, options: tuple[str, ...] = (), **given: Any) -> None:
         super().__init__(home, slots=SLOTS, options=options, **given)
         self.network = network
-        self.hosts: dict[str, Host] = {name: network.add(name, tmpfs=self.tmpfs) for name in (SERVER, *self.names)}
+        self.hosts: dict[str, Host] = {
+            name: network.add(name, tmpfs=self.own_folders(name)) for name in (SERVER, *self.names)
+        }
         self.agents: dict[str, HostProcess] = {}
         self.server_host = SERVER
         self.server: HostProcess | None = None
         self.env = clean_env()
         """Of all that is started here."""
+
+    def own_folders(self, _name: str) -> Mapping[str, str]:
+        """Return the file systems that a host has for itself."""
+        return self.tmpfs
 
     # The server
 

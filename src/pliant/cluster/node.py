@@ -251,6 +251,11 @@ class NodeCluster:
         for task_id in gone:
             self._tell(TaskExit(task_id=task_id, exit_code=None, cause=why))
 
+    def holds(self, task_id: TaskId) -> bool:
+        """Tell whether a task that was ordered lives here, as far as is known."""
+        with self._lock:
+            return task_id in self._tasks and task_id not in self._strange
+
     def readiness(self) -> Readiness:
         """Return how ready the zygote is."""
         return self._readiness

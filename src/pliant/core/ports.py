@@ -68,6 +68,10 @@ class StartOrder:
     """Slots whose devices the process can see, in this order; its own if empty."""
     confinement: Confinement = field(default_factory=Confinement)
     """What it may reach of the node; the agent adds what is the node's own: scratch space and devices."""
+    later: tuple[str, ...] = ()
+    """Folders in those that it writes to which it asks for when it needs them, where files must be brought first."""
+    ticket: str = ""
+    """By which a machine that does not see the state folder gets what the order names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,6 +162,8 @@ class TaskNode(Variables):
     """Thousandths of its slot that it holds: so much of a GPU's memory is its own."""
     memory_dir: Annotated[str | None, Variable("PLIANT_MEMORY_DIR")] = None
     """The job's folder in shared memory, for checkpoints; absent if there is none."""
+    has_copies: Annotated[bool, Variable("PLIANT_COPIES")] = False
+    """`1`: the folders of its job are copies, and it asks for checkpoints when it needs them; or absent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ this machine any more and its tasks have ended.
 import argparse
 import asyncio
 import getpass
-import json
 import logging
 import os
 import secrets
@@ -33,6 +32,7 @@ from pliant.cluster.zygote.deadline import OrphanDeadline
 from pliant.core.errors import Conflict, InvalidInput, PliantError, Unavailable
 from pliant.core.job import NodeId
 from pliant.core.joining import machine_name_fault, parse_join_token
+from pliant.entry.agent_files import open_files, read_announced
 from pliant.entry.clock import SystemClock
 from pliant.entry.labels import label_problems, read_labels
 from pliant.entry.own_machine import AGENTS_FILE, QUIET, SHARED_MEMORY, homes
@@ -90,8 +90,8 @@ def _serve(options: argparse.Namespace) -> int:
     )
     connection = link.connect(_log.warning, options.patience_s)
     servers.learn(connection)
-    _check_folder(connection.welcome.rules, identity.name)
-    settings = _settings(options, state_dir, identity.name, connection)
+    files = open_files(connection.welcome.rules, servers.all, identity, state_dir)
+    settings = _settings(options, state_dir, identity.name, connection, has_copies=files is not None)
     deadline = OrphanDeadline(state_dir, connection.welcome.orphan_s)
     mailbox = Mailbox(link.send)
 
@@ -103,13 +103,17 @@ def _serve(options: argparse.Namespace) -> int:
 
     link.renewed, link.refused = _begin_again, refused
     base_env = allowed({**QUIET, **os.environ}, connection.welcome.rules.pass_env)
-    agent = Agent(settings, mailbox, clock=SystemClock(), base_env=base_env, deadline=deadline)
+    agent = Agent(settings, mailbox, clock=SystemClock(), base_env=base_env, deadline=deadline, files=files)
+    if files is not None:
+        link.linked = files.refresh
     link.serve(mailbox.put, deadline)
     _log.info(
         "%s serves the server at %s; its tasks are reached at %s", identity.name, connection.address, settings.host
     )
     agent.run()
     link.close()
+    if files is not None:
+        files.close()
     return 2
 
 
@@ -131,7 +135,9 @@ def _own_folder(path: Path) -> Path:
     return folder
 
 
-def _settings(options: argparse.Namespace, state_dir: Path, name: str, connection: ServerConnection) -> AgentSettings:
+def _settings(
+    options: argparse.Namespace, state_dir: Path, name: str, connection: ServerConnection, *, has_copies: bool
+) -> AgentSettings:
     rules = connection.welcome.rules
     return AgentSettings(
         node_id=NodeId(name),
@@ -149,6 +155,7 @@ def _settings(options: argparse.Namespace, state_dir: Path, name: str, connectio
         max_log_bytes=rules.max_log_bytes,
         preload=() if options.no_preload else rules.preload,
         entry=options.entry,
+        has_copies=has_copies,
         waits_for_a_server=options.patience_s is None,
     )
 
@@ -168,7 +175,7 @@ class _Servers:
 
     def all(self) -> Sequence[ServerHost]:
         """Return them, the likeliest first."""
-        said = None if self._file is None else _announced(self._file).get("servers")
+        said = None if self._file is None else read_announced(self._file).get("servers")
         given = [] if self._given is None else [str(self._given)]
         texts = [*(said if isinstance(said, list) else []), *given, *self._identity.servers]
         return tuple(dict.fromkeys(read_server_host(str(text)) for text in texts))
@@ -201,29 +208,6 @@ def _read_token(path: Path | None) -> str:
         return sys.stdin.read(_MAX_TOKEN_TEXT)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput.at("--token-file", f"the join token cannot be read: {error}") from error
-
-
-def _check_folder(rules: NodeRules, name: str) -> None:
-    """Refuse to go on unless this machine sees the server's state folder.
-
-    Raises:
-        Unavailable: it does not.
-    """
-    path = Path(rules.home) / AGENTS_FILE
-    if _announced(path).get("probe") != rules.probe:
-        what = "is not the server's" if path.exists() else "is not there"
-        raise Unavailable(
-            f"{name} does not see the server's state folder: {path} {what}. All machines of a pool must have that "
-            f"folder at the same path; mount the file system that it is on"
-        )
-
-
-def _announced(path: Path) -> dict[str, object]:
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _begin_again(_rules: NodeRules) -> None:

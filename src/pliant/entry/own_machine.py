@@ -6,9 +6,16 @@ from typing import Final
 
 AGENTS_FILE: Final = Path("address") / "agents.json"
 """In the state folder: where agents find the server, and by what they see that it is the same folder."""
+_SHARED: Final = ".pliant-shared-"
+_NUM_DIGITS: Final = 12
 QUIET: Final = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
 """Otherwise torch warns in the logs of tasks whenever a connection of a generation that is over closes."""
 SHARED_MEMORY: Final = Path("/dev/shm")
+
+
+def shared_probe(folder: Path, probe: str) -> Path:
+    """Return the file in a folder that all machines of a pool see, by which they know that it is the same."""
+    return folder / f"{_SHARED}{probe[:_NUM_DIGITS]}"
 
 
 def homes() -> tuple[str, ...]:

@@ -119,6 +119,7 @@ def _train_context(environment: TaskEnvironment, node: TaskNode, membership: Tas
         own_numbers=training.own_numbers,
         keep_every=training.keep_every,
         memory_dir=_path(node.memory_dir),
+        has_copies=node.has_copies,
         result_dir=_path(environment.folders.result),
         log_dir=_path(environment.folders.log),
         metrics_every=training.metrics_every,

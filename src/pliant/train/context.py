@@ -45,6 +45,8 @@ class TrainContext:
     """Keep the state at the end of every so many epochs, for trials that begin from there."""
     memory_dir: Path | None = None
     """The job's folder in this machine's shared memory, if there is one."""
+    has_copies: bool = False
+    """The folders of the job on this machine are copies."""
     result_dir: Path | None = None
     log_dir: Path | None = None
     metrics_every: int | None = None

@@ -44,6 +44,7 @@ from pliant.train.optimize import Optimizers, Stepper, name_optimizers
 from pliant.train.reduction import Reduction
 from pliant.train.seeds import mix
 from pliant.train.state.claim import TrainingClaim
+from pliant.train.state.copies import MachineCopies
 from pliant.train.state.results import Results, Saving
 from pliant.train.state.shared import SharedState, Stateful, load_weights
 from pliant.train.sum.metrics import NUM_ELEMENTS
@@ -463,8 +464,15 @@ def _results(run: Run, context: TrainContext, state: SharedState) -> Results:
         resume_from=context.resume_from,
         own_numbers=context.own_numbers,
         keep_every=context.keep_every,
+        copies=_copies(context),
         kept_after_end=not context.standalone,
     )
+
+
+def _copies(context: TrainContext) -> MachineCopies | None:
+    if context.result_dir is None or not context.has_copies:
+        return None
+    return MachineCopies(folder=context.result_dir / "checkpoint")
 
 
 def _audit(context: TrainContext) -> SampleAudit:

@@ -235,6 +235,7 @@ class Trainer:
                 self.results.finish(step=engine.committed, epoch=engine.committed // self.steps_per_epoch)
                 digest = engine.state.digest()
                 self.results.write_digest(digest)
+            self.results.send_copies()
             if engine.barrier():
                 break
         self._is_finished = True

@@ -28,6 +28,11 @@ _TABLE: Final[Table] = {
     "agent_dir": ask(
         "Folder of this machine alone for its agent; default: below /var/lib or your home.", metavar="DIR", type=Path
     ),
+    "shared": ask(
+        "A folder that all machines see at the same path, and must: nothing in it is copied; repeatable.",
+        metavar="DIR",
+        type=list[str],
+    ),
     "ray_machines": ask("Ask Ray's autoscaler for so many machines, as jobs need them.", metavar="MIN..MAX", type=str),
     "ray_slots": ask("Slots of a new one; default: one is asked for, to see.", metavar="N", type=int),
     "ray_idle": ask("Give one back that has had no task for so long; default: 5m.", metavar="TIME", type=str),

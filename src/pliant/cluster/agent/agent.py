@@ -49,6 +49,7 @@ from typing import Final, assert_never
 from pliant.cluster.agent.channel import AgentChannel
 from pliant.cluster.agent.devices import Devices, discover
 from pliant.cluster.agent.free_ports import FreePorts
+from pliant.cluster.agent.job_files import JobFiles
 from pliant.cluster.agent.machine_watch import MachineReader, MachineWatch
 from pliant.cluster.agent.messages import (
     Acknowledge,
@@ -71,7 +72,7 @@ from pliant.cluster.agent.messages import (
     WriteStacks,
 )
 from pliant.cluster.agent.settings import AgentSettings
-from pliant.cluster.agent.tasks import Tasks
+from pliant.cluster.agent.tasks import Outside, Tasks
 from pliant.cluster.zygote import records
 from pliant.cluster.zygote.deadline import LEFT_ALONE, OrphanDeadline
 from pliant.core.plan import NodeView
@@ -98,6 +99,7 @@ class Agent:
         clock: Clock,
         base_env: Mapping[str, str],
         deadline: OrphanDeadline | None = None,
+        files: JobFiles | None = None,
     ) -> None:
         """Begin a new term: adopt what an earlier agent left running, start a zygote, send the account of the node.
 
@@ -107,6 +109,7 @@ class Agent:
             clock: dates the exits in the records.
             base_env: what every task's environment starts from; names that begin with PLIANT_ are left out.
             deadline: until when its tasks may go on without a server; None: for ever.
+            files: brings and sends files of jobs; None: this machine sees the server's.
 
         Raises:
             ValueError: fewer than one slot was declared.
@@ -133,7 +136,7 @@ class Agent:
             term=self._term,
             clock=clock,
             base_env={name: value for name, value in base_env.items() if not name.startswith("PLIANT_")},
-            send=self._unsent.append,
+            outside=Outside(send=self._unsent.append, files=files),
         )
         self._machine = MachineWatch(MachineReader(devices).read)
         self._update_ports()

@@ -88,6 +88,7 @@ def program_of(
         num_threads=share_of_threads(devices, order.slots, order.slot_share),
         slot_share=order.slot_share,
         memory_dir=space.memory_dir,
+        has_copies=settings.has_copies,
     )
     env = {
         "PYTHONUNBUFFERED": "1",

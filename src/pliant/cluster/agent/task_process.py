@@ -10,6 +10,7 @@ from pliant.cluster.agent.space import TaskSpace
 from pliant.cluster.zygote import records
 from pliant.cluster.zygote.messages import TaskProgram
 from pliant.cluster.zygote.records import Record
+from pliant.core.ports import ExitFacts
 from pliant.core.task_environment import STACKS_SIGNAL
 
 MAX_ORDERS: Final = 3
@@ -40,6 +41,10 @@ class TaskProcess:
     """Processes of sidecars, which use its memory and its job's disk."""
     is_over_disk: bool = False
     """That is because its job holds too much of the disk."""
+    is_coming: bool = False
+    """What it needs is being brought to this machine."""
+    outcome: ExitFacts | None = None
+    """What it left behind, while what it wrote is being sent to the server."""
     gone_at: float | None = None
     """When the process was seen to be gone (monotonic time); its exit code is still to be learnt."""
     _signals: list[int] = field(default_factory=list)

@@ -9,7 +9,7 @@ import selectors
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from typing import Final
@@ -19,6 +19,7 @@ from pliant.cluster.agent import remains
 from pliant.cluster.agent.devices import Devices, share_of_memory, thread_limits
 from pliant.cluster.agent.exit_facts import lacks_pliant
 from pliant.cluster.agent.exit_reports import ExitReports
+from pliant.cluster.agent.job_files import JobFiles
 from pliant.cluster.agent.limits import NodeLimits
 from pliant.cluster.agent.messages import (
     EndSidecar,
@@ -57,7 +58,20 @@ _POLL_S: Final = 0.005
 _FLUSH_S: Final = 2.0
 _ZYGOTE_END_S: Final = 8.0
 _SPENT_IDS_PER_MESSAGE: Final = 1000
+_NOT_BEGUN: Final = "was ended before its files were on this machine"
+_NOT_BROUGHT: Final = "its files could not be brought to this machine: {}"
+_UNSENT: Final = "has written what the server does not take; it is on its machine as long as it is not needed there: {}"
 _NEVER_STARTED: Final = "the server ended before the task was started; a new task takes its place"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """Whom the tasks of a node have to do with."""
+
+    send: Callable[[FromAgent], None]
+    """Called with what the adapter shall learn; it only notes the message."""
+    files: JobFiles | None = None
+    """Brings and sends their files; None: this machine sees the server's."""
 
 
 class Tasks:
@@ -72,7 +86,7 @@ class Tasks:
         term: int,
         clock: Clock,
         base_env: Mapping[str, str],
-        send: Callable[[FromAgent], None],
+        outside: Outside,
     ) -> None:
         """Adopt what an earlier agent left running, start a zygote, and send how things stand.
 
@@ -83,7 +97,7 @@ class Tasks:
             term: the agent's.
             clock: dates the exits in the records.
             base_env: what every task's environment starts from.
-            send: called with what the adapter shall learn; it only notes the message.
+            outside: see there.
         """
         self._settings = settings
         self._devices = devices
@@ -91,7 +105,10 @@ class Tasks:
         self._term = term
         self._clock = clock
         self._base_env = base_env
-        self._send = send
+        self._send = send = outside.send
+        self._files = outside.files
+        if self._files is not None:
+            selector.register(self._files, selectors.EVENT_READ, self._take_files)
         self._state_dir = settings.state_dir.absolute()
         self._tasks: dict[TaskId, TaskProcess] = {}
         self._spent: set[TaskId] = set()
@@ -123,11 +140,18 @@ class Tasks:
         space = self._spaces.of(job_of(order))
         program = program_of(order, self._settings, self._devices, self._base_env, space)
         record = _record_of(order, self._devices, space)
-        self._tasks[order.task_id] = TaskProcess(record=record, program=program, space=space)
+        task = self._tasks[order.task_id] = TaskProcess(record=record, program=program, space=space)
+        if self._files is not None:
+            task.is_coming = True
+            self._files.bring(order)
 
     def send_signal(self, task_id: TaskId, number: int) -> None:
         """Send a signal to a task's process, now or as soon as there is one; ignore a task that does not live."""
-        if (task := self._tasks.get(task_id)) is not None:
+        if (task := self._tasks.get(task_id)) is None:
+            return
+        if task.is_coming:
+            self._end_unbegun(task, _NOT_BEGUN)
+        else:
             task.send_signal(number)
 
     def show_stacks(self, task_id: TaskId) -> None:
@@ -147,7 +171,10 @@ class Tasks:
     def retain(self, job_ids: tuple[JobId, ...]) -> None:
         """Remove what tasks of all other jobs have left in their spaces; an old order may lack some that live."""
         living = (JobId(task.record.job or task.record.task_id) for task in self._tasks.values())
-        self._spaces.retain((*job_ids, *living))
+        retained = (*job_ids, *living)
+        self._spaces.retain(retained)
+        if self._files is not None:
+            self._files.retain(retained)
 
     def give_account(self) -> None:
         """Send how things stand, to an adapter that knows nothing or something old."""
@@ -161,7 +188,9 @@ class Tasks:
     def end_all(self, cause: str) -> None:
         """Kill every task, for a reason in words that follow its name; those that are told so already are left."""
         for task in self._tasks.values():
-            if task.end is None and not task.cause:
+            if task.is_coming:
+                self._end_unbegun(task, cause)
+            elif task.end is None and not task.cause:
                 task.cause = cause
                 task.send_signal(signal.SIGKILL)
 
@@ -255,7 +284,7 @@ class Tasks:
 
     def _send_launches(self) -> None:
         """Record the tasks that were ordered since the last tick, and pass them on to the zygote."""
-        for task in [task for task in self._tasks.values() if task.program is not None]:
+        for task in [one for one in self._tasks.values() if one.program is not None and not one.is_coming]:
             program = task.take_program()
             task.record = replace(task.record, group=self._remains.make_group(task.record))
             try:
@@ -289,6 +318,8 @@ class Tasks:
                 space = self._spaces.of(record.job or record.task_id)
                 task = self._tasks[record.task_id] = TaskProcess(record=record, space=space)
                 self._send(_observed(record, self._settings.node_id))
+                if self._files is not None and record.pid is not None:
+                    self._files.adopt(record)
                 self._resolve(task, _NEVER_STARTED)
 
     def _resolve(self, task: TaskProcess, never_started: str) -> None:
@@ -346,7 +377,35 @@ class Tasks:
             if (task := self._tasks.get(task_id)) is not None and task.end is not None:
                 task.cause = task.cause or remains.memory_cause(task.record)
                 is_large = task.cause not in ("", LEFT_ALONE) and not task.is_over_disk
-                self._finish(task, task.end, replace(facts, out_of_memory=is_large, over_disk=task.is_over_disk))
+                found = replace(facts, out_of_memory=is_large, over_disk=task.is_over_disk)
+                if self._files is None or (task.record.pid is None and not task.num_orders):
+                    self._finish(task, task.end, found)
+                else:
+                    task.outcome = found
+                    self._files.send_back(task.record)
+
+    def _take_files(self) -> None:
+        """Begin the tasks whose files are here, and report those whose files are with the server."""
+        assert self._files is not None, "there is something to receive"
+        for ready in self._files.receive():
+            task = self._tasks.get(ready.task_id)
+            if task is None:
+                self._files.forget(ready.task_id)  # it was to end before it had begun
+            elif task.outcome is not None and task.end is not None:
+                if ready.trouble:
+                    self._send(_noted(ready.task_id, _UNSENT.format(ready.trouble)))
+                self._finish(task, task.end, task.outcome)
+            elif task.is_coming:
+                task.is_coming = False
+                if ready.trouble:
+                    self._files.forget(ready.task_id)
+                    task.program = None
+                    self._end(task, None, _NOT_BROUGHT.format(ready.trouble))
+
+    def _end_unbegun(self, task: TaskProcess, cause: str) -> None:
+        """End a task whose files are still on their way."""
+        task.is_coming, task.program = False, None
+        self._end(task, None, "", cause)
 
     def _finish(self, task: TaskProcess, end: tuple[int | None, str], facts: ExitFacts) -> None:
         """Free the slots of a task of which nothing lives, and report it."""

@@ -11,25 +11,32 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pliant.cluster.agent.messages import FromAgent, NodeFound, Observed, UpToDate
 from pliant.cluster.joined.admission import HubSettings, NodeAdmission
+from pliant.cluster.joined.carrying import FilesConnection, stream_of
 from pliant.cluster.joined.nodes import ClusterOfNodes, JoinedNode
 from pliant.cluster.json_lines import MAX_LINE_BYTES, decode, encode
 from pliant.cluster.link.messages import (
     FROM_NODE,
     GREETINGS,
     MAX_GREETING_BYTES,
+    Carry,
+    Carrying,
+    Greeting,
     Here,
     Join,
     JoinRefused,
     Renew,
     RenewCertificate,
     ToNode,
+    Versions,
     Welcome,
 )
+from pliant.cluster.mirror.desk import FileDesk
 from pliant.core.errors import Forbidden, PliantError, Unauthorized, Unavailable
 from pliant.core.job import NodeId
 from pliant.core.plan import NodeView
@@ -45,6 +52,8 @@ _MAX_STRANGERS: Final = 256
 _MAX_UNSENT_BYTES: Final = 64 << 20
 """A machine that leaves more unread is cut off; it connects again."""
 _MAX_SLOTS: Final = 4096
+_MAX_CARRYING: Final = 16
+"""Connections of one machine for files."""
 RENEW_LINE: Final = re.compile(rb'\{"number": ([0-9]{1,15}), "received": ([0-9]{1,15}), "kind": "renew"\}')
 """A `Renew` as agents write it; nearly all that arrives is one. Whatever else is one is read as any message is."""
 RENEWED_LINE: Final = b'{"number": %d, "kind": "renewed"}\n'
@@ -66,6 +75,12 @@ class HubState:
     strangers: dict["NodeConnection", None] = field(default_factory=dict)
     """The oldest first."""
     connections: dict[NodeId, "NodeConnection"] = field(default_factory=dict)
+    desk: FileDesk | None = None
+    """Hands out and takes in files; None: all machines see the state folder."""
+    carrying: dict[NodeId, set[asyncio.Transport]] = field(default_factory=dict)
+    """Connections for files."""
+    disk: Executor
+    """Where files are waited for."""
 
 
 class NodeConnection(asyncio.Protocol):
@@ -163,7 +178,7 @@ class NodeConnection(asyncio.Protocol):
         if not self._is_greeted:
             self._is_greeted = True
             greeting = decode(line, GREETINGS)
-            self._hub.begin(self._answer(self._join(greeting) if isinstance(greeting, Join) else self._meet(greeting)))
+            self._hub.begin(self._answer(self._greet(greeting)))
             return
         if self._node is None or self._name is None:
             raise ValueError("it speaks before it was answered")
@@ -228,15 +243,51 @@ class NodeConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    async def _meet(self, here: Here) -> None:
-        if difference := self._hub.settings.versions.difference(here.versions):
-            self.end(f"this machine has {difference}; install the same on both", is_final=True)
+    def _greet(self, greeting: Greeting) -> Coroutine[Any, Any, None]:
+        if isinstance(greeting, Join):
+            return self._join(greeting)
+        return self._carry(greeting) if isinstance(greeting, Carry) else self._meet(greeting)
+
+    async def _carry(self, carry: Carry) -> None:
+        """Serve files by this connection from now on."""
+        name = await self._name_of(carry.versions)
+        hub, transport = self._hub, self._transport
+        if name is None or transport is None or transport.is_closing():
             return
+        held = hub.carrying.setdefault(name, set())
+        if hub.desk is None or len(held) >= _MAX_CARRYING:
+            self.end("this server hands out no files" if hub.desk is None else "it has too many connections for files")
+            return
+        self._let_go()
+        self._send(Carrying())
+        held.add(transport)
+        try:
+            reader, writer = stream_of(transport, bytes(self._buffer), hub.loop)
+            await FilesConnection(name, hub.desk, reader, writer, hub.disk).serve()
+        finally:
+            held.discard(transport)
+
+    async def _meet(self, here: Here) -> None:
+        if (name := await self._name_of(here.versions)) is not None:
+            self._welcome(name, here)
+
+    async def _name_of(self, versions: Versions) -> NodeId | None:
+        """Return which machine this is; None: it is told why it is none."""
+        if difference := self._hub.settings.versions.difference(versions):
+            self.end(f"this machine has {difference}; install the same on both", is_final=True)
+            return None
         certificate = self._certificate()
         if certificate is None:
             self.end("this machine has shown no certificate of the pool's; join it with a token", is_final=True)
-            return
-        self._welcome(await self._hub.in_thread(lambda: self._hub.admission.check(certificate)), here)
+            return None
+        name: NodeId = await self._hub.in_thread(lambda: self._hub.admission.check(certificate))
+        return name
+
+    def _let_go(self) -> None:
+        """Take note that this is no stranger any more."""
+        self._hub.strangers.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _certificate(self) -> bytes | None:
         transport = self._transport
@@ -259,9 +310,7 @@ class NodeConnection(asyncio.Protocol):
                 )
                 return
             before.abort()
-        self._hub.strangers.pop(self, None)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._let_go()
         self._name, self._incarnation, self._max_bytes = name, here.incarnation, MAX_LINE_BYTES
         self._hub.connections[name] = self
         self._node = node = nodes.greet(name)

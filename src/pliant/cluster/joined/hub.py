@@ -17,12 +17,14 @@ from typing import Any, Final
 from pliant.cluster.joined.admission import HubSettings, NodeAdmission
 from pliant.cluster.joined.connection import GREETING_S, HubState, NodeConnection
 from pliant.cluster.joined.nodes import ClusterOfNodes
+from pliant.cluster.mirror.desk import FileDesk
 from pliant.core.job import NodeId
 
 _log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.1
 _NUM_WAITING_THREADS: Final = 4
+_NUM_DISK_THREADS: Final = 8
 _END_S: Final = 5.0
 _CLOSE_S: Final = 0.02
 
@@ -37,9 +39,11 @@ class NodeHub:
         nodes: ClusterOfNodes,
         admission: NodeAdmission,
         settings: HubSettings,
+        desk: FileDesk | None = None,
     ) -> None:
         """Take a bound socket, the server's end of TLS (which asks for certificates), and who decides what."""
         self._loop = asyncio.new_event_loop()
+        self._disk = ThreadPoolExecutor(_NUM_DISK_THREADS, thread_name_prefix="pliant-files")
         self._hub = HubState(
             nodes=nodes,
             admission=admission,
@@ -47,6 +51,8 @@ class NodeHub:
             loop=self._loop,
             in_thread=self._in_thread,
             begin=self._begin,
+            desk=desk,
+            disk=self._disk,
         )
         self._sock = sock
         self._context = context
@@ -64,7 +70,8 @@ class NodeHub:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_END_S)
         self._sock.close()
-        self._waiting.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._waiting, self._disk):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def hang_up(self, node_id: NodeId) -> None:
         """End the connection of a machine, from any thread: it does not belong to the pool any more."""
@@ -73,6 +80,8 @@ class NodeHub:
     def _hang_up(self, node_id: NodeId) -> None:
         if (connection := self._hub.connections.get(node_id)) is not None:
             connection.end("this machine was removed from the pool", is_final=True, is_removed=True)
+        for transport in self._hub.carrying.pop(node_id, ()):
+            transport.abort()
 
     def _in_thread(self, work: Callable[[], Any]) -> "asyncio.Future[Any]":
         return self._loop.run_in_executor(self._waiting, work)
@@ -95,6 +104,8 @@ class NodeHub:
             server.close()
             for connection in [*self._hub.strangers, *self._hub.connections.values()]:
                 connection.abort()
+            for transport in [one for held in self._hub.carrying.values() for one in held]:
+                transport.abort()
             self._loop.run_until_complete(_let_go(server, [*self._under_way]))
             self._loop.close()
 

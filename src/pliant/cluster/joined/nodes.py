@@ -87,6 +87,8 @@ class ClusterOfNodes:
         self.orphan_s = orphan_s
         self.changed: Callable[[], None] = lambda: None
         """Called when a machine has come or gone."""
+        self.sign: Callable[[StartOrder], str] = lambda _order: ""
+        """Returns the ticket of an order, for machines that do not see the state folder."""
         self._own = own
         self._lock = threading.RLock()
         self._joined: dict[NodeId, JoinedNode] = {}
@@ -137,7 +139,8 @@ class ClusterOfNodes:
             one = self._joined.get(order.node_id)
             if one is not None and one.hearing.is_gone:
                 raise Unavailable(f"task {order.task_id} cannot be started: nothing is heard of {order.node_id}")
-        self._place(order.task_id, self._of(order.node_id), lambda cluster: cluster.start(order))
+        signed = replace(order, ticket=self.sign(order))
+        self._place(order.task_id, self._of(order.node_id), lambda cluster: cluster.start(signed))
 
     def drain(self, task_id: TaskId) -> None:
         for cluster in self._with(task_id):
@@ -246,6 +249,11 @@ class ClusterOfNodes:
         """Tell whether tasks are started on a machine, as far as its agent is concerned."""
         one = self._joined.get(node_id)
         return one is not None and not one.hearing.is_away(self.listened)
+
+    def job_of(self, node_id: NodeId, task_id: TaskId) -> str | None:
+        """Return whose task it is that lives on a machine, as far as is known; None: nobody's."""
+        one = self._joined.get(node_id)
+        return None if one is None or not one.cluster.holds(task_id) else task_id.rpartition(".")[0]
 
     def _give_up(self, one: JoinedNode, why: str) -> None:
         one.hearing.is_gone = True

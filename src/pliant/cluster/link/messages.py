@@ -1,9 +1,10 @@
 """What the agent of another machine and its server say to each other about their link. Shapes only, no logic.
 
-A connection begins in one of two ways. A machine that has no certificate yet says `Join` and gets `Joined`, and that
+A connection begins in one of three ways. A machine that has no certificate yet says `Join` and gets `Joined`, and that
 is all; it connects again. One that has says `Here`, and gets `Welcome`: from then on the messages of
-`pliant.cluster.agent.messages` pass in both directions, and `Renew` and `Renewed` between them. Whatever is not
-granted is answered by `JoinRefused`, and the connection ends.
+`pliant.cluster.agent.messages` pass in both directions, and `Renew` and `Renewed` between them. One that wants files
+says `Carry` on a connection of its own, and gets `Carrying`. Whatever is not granted is answered by `JoinRefused`, and
+the connection ends.
 
     agent                                        server
     Here(name, channel="", received=0)  ──────▶
@@ -84,6 +85,14 @@ class Here:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Carry:
+    """This connection is for files: what follows is said in the words of `pliant.cluster.mirror.messages`."""
+
+    versions: Versions
+    kind: Literal["carry"] = "carry"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Renew:
     """I live, a few times a second."""
 
@@ -131,9 +140,13 @@ class NodeRules:
     """How agents keep people's code, as the server was told at its start."""
 
     home: str
-    """The state folder, by the path that every machine must see it at."""
+    """The state folder, by the path that it has on every machine."""
     probe: str
     """What stands in a file there, so that a machine sees whether it is the same folder."""
+    data_root: str = ""
+    """The folder that people's data may lie in."""
+    shared: tuple[str, ...] = ()
+    """Folders that every machine must see: nothing of them is copied."""
     isolation: IsolationMode = "auto"
     uid: int | None = None
     may_read: tuple[str, ...] = ()
@@ -161,6 +174,13 @@ class Welcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Carrying:
+    """Ask for files."""
+
+    kind: Literal["carrying"] = "carrying"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
     """Your tasks may go on, counted from when you sent that `Renew`."""
 
@@ -168,13 +188,13 @@ class Renewed:
     kind: Literal["renewed"] = "renewed"
 
 
-Greeting = Join | Here
+Greeting = Join | Here | Carry
 FromNode = Greeting | Renew | RenewCertificate | FromAgent
-ToNode = Joined | JoinRefused | Welcome | Renewed | ToAgent
+ToNode = Joined | JoinRefused | Welcome | Carrying | Renewed | ToAgent
 
-GREETINGS: Final[Mapping[str, type[Greeting]]] = by_kind((Join, Here))
+GREETINGS: Final[Mapping[str, type[Greeting]]] = by_kind((Join, Here, Carry))
 FROM_NODE: Final[Mapping[str, type[Renew | RenewCertificate | FromAgent]]] = {
     **by_kind((Renew, RenewCertificate)),
     **FROM_AGENT,
 }
-TO_NODE: Final[Mapping[str, type[ToNode]]] = {**by_kind((Joined, JoinRefused, Welcome, Renewed)), **TO_AGENT}
+TO_NODE: Final[Mapping[str, type[ToNode]]] = {**by_kind((Joined, JoinRefused, Welcome, Carrying, Renewed)), **TO_AGENT}

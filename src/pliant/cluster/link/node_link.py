@@ -30,6 +30,7 @@ from pliant.cluster.link.dial import RefusedByServerError, ServerConnection, Ser
 from pliant.cluster.link.identity import NodeIdentity
 from pliant.cluster.link.messages import (
     TO_NODE,
+    Carrying,
     Here,
     Joined,
     JoinRefused,
@@ -77,6 +78,8 @@ class NodeLink:
         """Called with the rules of a later server, if they are not those of the first."""
         self.refused: Callable[[JoinRefused], None] = lambda _refused: None
         """Called when the server does not want this agent any more."""
+        self.linked: Callable[[], None] = lambda: None
+        """Called whenever a connection begins: the server may be another one."""
         self._settings = settings
         self._put: Callable[[ToAgent], None] | None = None
         self._waiting: list[ToAgent] = []
@@ -283,6 +286,7 @@ class NodeLink:
         self._sent_at.clear()
         self._put_off()
         _log.info("linked to the server at %s", connection.address)
+        self.linked()
         first = self._first
         if first is not None and (welcome.rules, welcome.orphan_s) != (first.rules, first.orphan_s):
             self.renewed(welcome.rules)
@@ -333,7 +337,7 @@ class NodeLink:
             self._note_trouble(message.reason, _log.warning)
             if message.is_final:
                 self.refused(message)
-        elif not isinstance(message, Welcome):  # a second one says nothing
+        elif not isinstance(message, Welcome | Carrying):  # a second welcome says nothing
             self._number_and_put(message)
 
     def _number_and_put(self, message: ToAgent) -> None:

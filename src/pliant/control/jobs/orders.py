@@ -39,7 +39,7 @@ def order_form(
     python = python or job.spec.python
     argv = (job.spec.script, *job.spec.args)
     cwd, logs = str(folders.code), str(folders.logs)
-    result, model = str(folders.result), str(folders.weights)
+    result, model, checkpoints = str(folders.result), str(folders.weights), str(folders.checkpoints)
     confinement = _confinement(job, folders, settings, python, user)
     environment = _environment_of(job, settings)
 
@@ -60,6 +60,7 @@ def order_form(
             slot_share=job.spec.slot_share,
             sees=start.sees,
             confinement=confinement,
+            later=(checkpoints,) if start.is_elastic else (),
         )
 
     return order

@@ -39,6 +39,8 @@ class ClusterSettings:
     """So long an agent that reaches no server lets its tasks go on."""
     machine_name: str = ""
     """Of the server's own machine in the pool; empty: its host name."""
+    shared: tuple[Path, ...] = ()
+    """Folders that every machine must see, at the same paths."""
     agent_dir: Path | None = None
     """The folder of the server's own machine alone for its agent; None: the usual one."""
     limits: MachineLimits | None = None
@@ -62,6 +64,11 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--machine-name", metavar="NAME", help=name_help)
     dir_help = "folder of this machine alone for its agent; left out: below /var/lib/pliant, or your home"
     parser.add_argument("--agent-dir", metavar="DIR", help=dir_help)
+    shared_help = (
+        "a folder that all machines see at the same path; one that does not see it is not taken, and nothing in it is "
+        "copied; more than once for several"
+    )
+    parser.add_argument("--shared", metavar="DIR", action="append", default=[], help=shared_help)
     machines_help = "ask Ray's autoscaler for so many machines, as jobs need them; left out: for none"
     parser.add_argument("--ray-machines", metavar="MIN..MAX", help=machines_help)
     slots_help = "slots of a new one; left out: one is asked for, to see"
@@ -81,6 +88,7 @@ def cluster_settings(given: argparse.Namespace) -> dict[str, ClusterSettings]:
         orphan_s=given.orphan_s,
         machine_name=given.machine_name or "",
         agent_dir=None if given.agent_dir is None else Path(given.agent_dir).expanduser().absolute(),
+        shared=tuple(Path(folder).expanduser().absolute() for folder in given.shared),
         limits=None if given.ray_machines is None else _limits(given),
     )
     return {"cluster": settings}
@@ -103,8 +111,18 @@ def cluster_problems(given: argparse.Namespace) -> Iterator[Problem]:
     if not least <= given.orphan_s <= most:
         message = f"{given.orphan_s:g} is out of range; give {least:g} to {most:g} seconds"
         yield Problem(field="--orphan-s", message=message)
+    yield from _shared_problems(given)
     yield from _own_problems(given)
     yield from _scaling_problems(given)
+
+
+def _shared_problems(given: argparse.Namespace) -> Iterator[Problem]:
+    """Yield what is wrong with folders that all machines are to see."""
+    if given.shared and given.cluster is None:
+        yield Problem(field="--shared", message="no other machine may join; give --cluster as well, or leave it out")
+    for folder in given.shared:
+        if not Path(folder).expanduser().is_dir():
+            yield Problem(field="--shared", message=f"{folder!r:.200} is no folder; mount it, or make it")
 
 
 def _own_problems(given: argparse.Namespace) -> Iterator[Problem]:

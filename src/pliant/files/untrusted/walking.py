@@ -42,7 +42,7 @@ Ignore = Callable[[str, bool], bool]
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """Something that is no folder, as it was when it was listed."""
+    """Something, as it was when it was listed."""
 
     name: str
     """Its way from the top; bytes that are no UTF-8 are lone surrogates."""
@@ -61,11 +61,12 @@ def walk(
     ignore: Ignore = lambda _name, _is_folder: False,
     limits: WalkLimits = WALK_LIMITS,
     leave_out: LeaveOut = lambda _name, _why: None,
+    with_folders: bool = False,
 ) -> Iterator[FoundEntry]:
     """Yield all that is below an open folder and no folder, but for top-level names in `exclude`, in order of names.
 
-    Files that lie in a folder come before those that lie deeper. What cannot be listed is left out; what is to be
-    ignored is passed over without a word.
+    Files that lie in a folder come before those that lie deeper, and the folder itself before them, if folders are
+    wanted. What cannot be listed is left out; what is to be ignored is passed over without a word.
     """
     left = _Left(limits)
     waiting = [""]
@@ -80,12 +81,14 @@ def walk(
             leave_out(where or ".", f"the folder holds too much: {limits.max_entries:,} files and folders are taken")
             waiting, folders = [], []
         for folder in reversed(folders):
-            if ignore(folder, True):
+            if ignore(folder.name, True):
                 continue
-            if folder.count("/") < limits.max_depth:
-                waiting.append(folder)
+            if folder.name.count("/") < limits.max_depth:
+                waiting.append(folder.name)
+                if with_folders:
+                    yield folder
             else:
-                leave_out(folder, f"it lies more than {limits.max_depth} folders deep")
+                leave_out(folder.name, f"it lies more than {limits.max_depth} folders deep")
         yield from (entry for entry in entries if not ignore(entry.name, False))
 
 
@@ -146,8 +149,8 @@ class _Left:
         return not self.is_used_up
 
 
-def _list(top: int, where: str, exclude: frozenset[str], left: _Left) -> tuple[list[FoundEntry], list[str]]:
-    """Return the entries of one folder, and the folders in it, by their ways from the top.
+def _list(top: int, where: str, exclude: frozenset[str], left: _Left) -> tuple[list[FoundEntry], list[FoundEntry]]:
+    """Return the entries of one folder, and the folders in it.
 
     Raises:
         OSError: it is no folder (any more), or cannot be listed.
@@ -155,13 +158,11 @@ def _list(top: int, where: str, exclude: frozenset[str], left: _Left) -> tuple[l
     folder = open_beneath(top, where, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK)
     try:
         names = [name for name in _names(folder, left.entries + 1) if name not in exclude and left.take(name)]
-        entries, folders = [], []
+        entries: list[FoundEntry] = []
+        folders: list[FoundEntry] = []
         for name, facts in _facts(folder, names):
-            found = f"{where}/{name}" if where else name
-            if stat.S_ISDIR(facts.st_mode):
-                folders.append(found)
-            else:
-                entries.append(FoundEntry(found, facts))
+            found = FoundEntry(f"{where}/{name}" if where else name, facts)
+            (folders if stat.S_ISDIR(facts.st_mode) else entries).append(found)
         return entries, folders
     finally:
         os.close(folder)

@@ -29,6 +29,8 @@ class EpochEnds:
     every: int
     on_failed: Callable[[int, str], None]
     """Called with the step and the reason of one that could not be written."""
+    on_kept: Callable[[], str] = str
+    """Called when one was written; returns why others do not see it."""
 
     def keep(self, capture: Callable[[], Any], *, step: int, num_epochs: int) -> None:
         """Write the state after so many epochs, if it is one that is kept; training goes on if that is impossible."""
@@ -40,6 +42,8 @@ class EpochEnds:
         except (OSError, MemoryError) as error:
             self.on_failed(step, f"the state at the end of epoch {num_epochs}, for other trials: {error}")
             return
+        if why := self.on_kept():
+            self.on_failed(step, f"the state at the end of epoch {num_epochs} is on this machine alone: {why}")
         self._tidy(num_epochs, max(NUM_KEPT, KEPT_BYTES // max(1, len(taken.data))))
 
     def lacks(self, *, step: int, num_epochs: int) -> bool:

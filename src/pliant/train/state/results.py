@@ -18,6 +18,7 @@ from pliant.core.link import FromTask, Note, Saved, SaveFailed
 from pliant.train.errors import TrainingError
 from pliant.train.state import checkpoint, memory
 from pliant.train.state.checkpoint_writer import CheckpointWriter, CommittedStep
+from pliant.train.state.copies import MachineCopies
 from pliant.train.state.epoch_ends import EpochEnds
 from pliant.train.state.own_numbers import with_own_numbers
 from pliant.train.state.pytree import flatten
@@ -65,6 +66,8 @@ class Results:
     """The optimizers keep the numbers that the script gives them when it starts from there."""
     keep_every: int | None = None
     """Keep the state at the end of every so many epochs, for other trainings that begin from there."""
+    copies: MachineCopies | None = None
+    """Asks for the newest checkpoint, where the folders of the job are copies; None: they are not."""
     kept_after_end: bool = True
     """Keep the checkpoints when the model is saved. If False, the same command starts anew after that."""
     _disk: CheckpointWriter | None = field(init=False)
@@ -82,6 +85,7 @@ class Results:
                 folder=self.checkpoints,
                 every=self.keep_every,
                 on_failed=lambda step, error: self.send(SaveFailed(step=step, error=error)),
+                on_kept=str if self.copies is None else self.copies.send,
             )
         if self.checkpoints is not None:
             self._disk = CheckpointWriter(
@@ -111,6 +115,8 @@ class Results:
         Raises:
             TrainingError: there is none in the folder to resume from, or it cannot be understood.
         """
+        if self.copies is not None:
+            self.copies.bring()
         own = [folder for folder in (self.memory_folder, self.checkpoints) if folder is not None]
         saved = checkpoint.newest(*own, note=self._note)
         if saved is not None or self.resume_from is None:
@@ -126,6 +132,15 @@ class Results:
         if self.own_numbers:
             return with_own_numbers(saved, self.state)
         return saved
+
+    def send_copies(self) -> None:
+        """Have all that this task's machine has of the job with the server, where that is not the same.
+
+        Raises:
+            TrainingError: the server does not have it.
+        """
+        if self.copies is not None and (why := self.copies.send()):
+            raise TrainingError(f"what this training wrote is on its machine alone: {why}")
 
     def keep_end(self, *, step: int, epoch: int, num_epochs: int) -> None:
         """Keep the state at the end of an epoch, if that is wanted of this one.

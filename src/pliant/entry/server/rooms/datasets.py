@@ -14,6 +14,8 @@ from pliant.core.registry import Registry
 from pliant.entry.server.settings import ServerSettings
 from pliant.files.space import translate_disk_errors
 
+DATA: Final = "data"
+"""The folder for people's data in a state folder, if no other is given."""
 IMPORTER: Final = (sys.executable, "-P", "-m", "pliant.entry.importer")
 
 
@@ -30,7 +32,7 @@ def open_datasets(
     Raises:
         Unavailable: the folders cannot be made.
     """
-    root = given.data_root or home / "data"
+    root = given.data_root or home / DATA
     with translate_disk_errors(root):
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings = ImportSettings(folder=home / "datasets", data_root=root, command=IMPORTER, isolation=children)

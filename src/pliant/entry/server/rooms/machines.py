@@ -21,6 +21,7 @@ from pliant.cluster.launcher import LaunchPlan
 from pliant.cluster.link.authority import FOLDER, Authority, fingerprint, name_in, open_authority
 from pliant.cluster.link.messages import Join, Joined, NodeRules
 from pliant.cluster.link.versions import versions
+from pliant.cluster.mirror.desk import FileDesk
 from pliant.cluster.node import KnownNode, NodeCluster
 from pliant.cluster.ray.messages import BeginRay
 from pliant.control.requests.autoscaling import AutoscaledPool
@@ -31,9 +32,10 @@ from pliant.core.joining import JoinedMachine
 from pliant.core.plan import NodeView
 from pliant.core.ports import LiveTask, Store
 from pliant.entry.clock import SystemClock
-from pliant.entry.own_machine import AGENTS_FILE
+from pliant.entry.own_machine import AGENTS_FILE, shared_probe
 from pliant.entry.server.home import Home
 from pliant.entry.server.listener import Listener
+from pliant.entry.server.rooms.datasets import DATA
 from pliant.entry.server.rooms.own_agent import OWN, OwnAgent, own_machine_name, short_token
 from pliant.entry.server.rooms.ray import RAY_LOG, RayRoom
 from pliant.entry.server.rooms.ray_machines import RAY, RayMachines
@@ -117,14 +119,20 @@ def open_machines(
     host = listener.machines_host or settings.host
     address = f"{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
     rules = _rules(agent, home, settings)
+    _mark_shared(rules)
     announcement = home.path / AGENTS_FILE
     write_whole(announcement, json.dumps({"servers": [address], "probe": rules.probe}).encode(), mode=0o644)
+    desk = FileDesk(
+        home=home.path, data_root=settings.data_root or home.path / DATA, secret=home.secret, job_of=nodes.job_of
+    )
+    nodes.sign = desk.ticket
     hub = NodeHub(
         sock,
         authority.server_context(),
         nodes,
         PoolAdmission(authority, joining, clock.now),
         HubSettings(versions=versions(), rules=rules, may_renew=is_sure),
+        desk,
     )
 
     room = _joining_room(joining, authority, address, nodes, hub)
@@ -277,7 +285,25 @@ def _rules(agent: AgentSettings, home: Home, settings: ServerSettings) -> NodeRu
         max_log_bytes=agent.max_log_bytes,
         preload=agent.preload,
         pass_env=settings.pass_env,
+        data_root=str(settings.data_root or home.path / DATA),
+        shared=tuple(map(str, settings.cluster.shared if settings.cluster is not None else ())),
     )
+
+
+def _mark_shared(rules: NodeRules) -> None:
+    """Write into the folders that all machines must see by what they know them.
+
+    Raises:
+        Unavailable: one cannot be written.
+    """
+    for folder in map(Path, rules.shared):
+        try:
+            write_whole(shared_probe(folder, rules.probe), json.dumps({"probe": rules.probe}).encode(), mode=0o644)
+        except OSError as error:
+            raise Unavailable(
+                f"nothing can be written in {folder}, which is to be shared by all machines: {error.strerror}; see "
+                f"that it is mounted, or leave --shared out"
+            ) from error
 
 
 def own_address(settings: ServerSettings, listener: Listener) -> str:

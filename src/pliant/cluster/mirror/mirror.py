@@ -1,0 +1,398 @@
+"""A machine's files of jobs, where it does not see the server's state folder; implements `cluster.agent.job_files`.
+
+Three kinds of threads: some bring what tasks need, some send files, some send logs, so that a large file keeps no log
+waiting. One thread looks at what is due: logs four times a second, files every other second or less often if that is
+much work, what tasks ask for with the logs. While no server is there everything waits; a task's exit is told when all
+that it wrote is with the server, and until then its slots are its own.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from pliant.cluster.agent.job_files import FilesReady
+from pliant.cluster.mirror.bringing import Bringer
+from pliant.cluster.mirror.brought import Brought
+from pliant.cluster.mirror.connection import FileConnection, FileServer
+from pliant.cluster.mirror.desk import ADDRESS, JOBS, paths_of
+from pliant.cluster.mirror.job import CHECKPOINTS, LOGS, RESULT, MirroredJob, job_folder
+from pliant.cluster.mirror.messages import Claim, Put
+from pliant.cluster.zygote.records import Record
+from pliant.core.errors import Conflict, NoSpace, NotFound, PliantError, Unavailable
+from pliant.core.job import JobId, TaskId
+from pliant.core.ports import StartOrder
+from pliant.files.untrusted.path import UntrustedPath
+from pliant.files.untrusted.removal import remove
+from pliant.files.untrusted.taking import append_at, remove_file
+
+_log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 0.25
+_FILES_S: Final = 2.0
+_FILES_SHARE: Final = 20.0
+"""Looking at files takes a twentieth of a thread's time at most."""
+_ADDRESS_S: Final = 10.0
+_AGAIN_S: Final = 1.0
+_NUM_REFUSALS: Final = 3
+"""So often a file is offered that the server does not take, before its task's exit is told without."""
+_UNUSED_S: Final = 7 * 86_400.0
+_UNSENT: Final = "unsent"
+"""In the folder of a job: something of it is not with the server."""
+_SWEEP_S: Final = 3600.0
+_NUM_BRINGING, _NUM_SENDING, _NUM_LOGGING = 4, 4, 2
+
+
+class Mirror:
+    """Brings and sends the files of a machine's tasks.
+
+    Args:
+        server: how it is reached.
+        bringer: knows where what lies.
+        state_dir: the agent's own folder.
+    """
+
+    def __init__(self, server: FileServer, bringer: Bringer, state_dir: Path) -> None:
+        self._server = server
+        self._bringer = bringer
+        self._brought = Brought(state_dir)
+        self._jobs: dict[str, MirroredJob] = {}
+        self._lock = threading.Lock()
+        self._done: deque[FilesReady] = deque()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._idle: list[FileConnection] = []
+        self._is_closed = threading.Event()
+        self._is_moved = threading.Event()
+        self._swept_at = time.monotonic()
+        self._bringing = ThreadPoolExecutor(_NUM_BRINGING, "pliant-bring")
+        self._sending = ThreadPoolExecutor(_NUM_SENDING, "pliant-send")
+        self._logging = ThreadPoolExecutor(_NUM_LOGGING, "pliant-logs")
+        self._thread = threading.Thread(target=self._run, name="pliant-mirror", daemon=True)
+        self._thread.start()
+
+    # what the agent asks
+
+    def fileno(self) -> int:
+        return self._wake
+
+    def bring(self, order: StartOrder) -> None:
+        self._bringing.submit(self._report, order.task_id, lambda: self._bring(order))
+
+    def adopt(self, record: Record) -> None:
+        job = self._job(record.job)
+        job.tasks[record.task_id] = None
+
+    def send_back(self, record: Record) -> None:
+        self._sending.submit(self._report, record.task_id, lambda: self._send_back(record))
+
+    def forget(self, task_id: TaskId) -> None:
+        with self._lock:
+            for job in self._jobs.values():
+                job.tasks.pop(task_id, None)
+
+    def receive(self) -> Collection[FilesReady]:
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+        return [self._done.popleft() for _ in range(len(self._done))]
+
+    def retain(self, job_ids: Collection[JobId]) -> None:
+        self._bringing.submit(self._top, lambda: self._retain(frozenset(job_ids)))
+
+    def refresh(self) -> None:
+        """Look at once where the server is: it may be another one."""
+        self._is_moved.set()
+
+    def close(self) -> None:
+        self._is_closed.set()
+        self._thread.join(_AGAIN_S)
+        for threads in (self._bringing, self._sending, self._logging):
+            threads.shutdown(wait=False, cancel_futures=True)
+        for connection in self._idle:
+            connection.close()
+
+    # what threads do
+
+    def _report(self, task_id: TaskId, work: Callable[[], str]) -> None:
+        """Do something for a task, and tell the agent."""
+        try:
+            trouble = work()
+        except Exception as error:  # noqa: BLE001 - the top of a thread
+            is_known = isinstance(error, PliantError | OSError)
+            _log.log(
+                logging.WARNING if is_known else logging.ERROR, "files of %s: %s", task_id, error, exc_info=not is_known
+            )
+            trouble = str(error) or type(error).__name__
+        self._done.append(FilesReady(task_id=task_id, trouble=trouble))
+        os.eventfd_write(self._wake, 1)
+
+    def _top(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except (PliantError, OSError) as error:
+            _log.info("files wait: %s", error)
+        except Exception:  # noqa: BLE001 - the top of a thread
+            _log.exception("files are looked at again after an error")
+
+    def _bring(self, order: StartOrder) -> str:
+        job_id = order.task_id.rpartition(".")[0]
+        claim = Claim(task_id=order.task_id, paths=paths_of(order), ticket=order.ticket)
+        while True:
+            try:
+                self._bring_all(order, self._job(job_id), claim)
+            except NoSpace:
+                raise
+            except Unavailable as error:
+                _log.info("files of %s wait: %s", order.task_id, error)
+                if self._is_closed.wait(_AGAIN_S):
+                    raise
+            else:
+                return ""
+
+    def _bring_all(self, order: StartOrder, job: MirroredJob, claim: Claim) -> None:
+        with job.files, _Connected(self) as connection:
+            connection.claim(claim)
+            own = {tree.path for tree in job.trees.values()}
+            for path in claim.paths:
+                if path in own and job.tasks:
+                    continue  # others of this job write there
+                self._bring_path(connection, job, path, _left_out(path, job, order))
+            for folder in (*job.trees, RESULT + "/model", f"{RESULT}/{LOGS}", f"{RESULT}/{CHECKPOINTS}"):
+                self._bringer.make_folder(job_folder(self._bringer.home, job.job_id), folder)
+            job.tasks[order.task_id] = None
+
+    def _bring_path(self, connection: FileConnection, job: MirroredJob, path: str, but: Collection[str]) -> None:
+        tree = self._bringer.tree(path, job_id=job.job_id)
+        if tree is None:
+            return
+        known = self._brought.digest(path) if tree.is_own and self._bringer.is_there(tree) else ""
+        try:
+            digest, brought = self._bringer.bring(connection, tree, known=known, but=but)
+        except NotFound as error:
+            _log.info("%s", error)  # an order may name what is not there
+            return
+        if tree.is_own:
+            self._brought.note(path, digest, time.time())
+        if (sent := job.tree_of(path)) is not None:
+            sent.note(brought)
+        elif tree.place.root.parent.name == JOBS:
+            job.uses.add(tree.place.root.name)
+
+    def _send_back(self, record: Record) -> str:
+        job = self._job(record.job)
+        troubles: list[str] = []
+        for _ in range(_NUM_REFUSALS):
+            try:
+                troubles = self._send_until_there(job, record.task_id)
+            except NotFound as error:
+                _log.warning("what %s wrote since then is not wanted any more: %s", record.task_id, error)
+                troubles = []
+            if not troubles or self._is_closed.wait(_AGAIN_S):
+                break
+        if troubles:
+            (job.root / _UNSENT).touch()
+        with self._lock:
+            job.tasks.pop(record.task_id, None)
+            if not job.tasks:
+                self._jobs.pop(job.job_id, None)
+        return "; ".join(troubles)
+
+    def _send_until_there(self, job: MirroredJob, task_id: TaskId) -> list[str]:
+        """Send all that there is; return what the server does not take.
+
+        Raises:
+            NotFound: it wants none of it.
+        """
+        while True:
+            try:
+                with job.logs:
+                    self._send_logs(job, task_id)
+                with job.files:
+                    return self._send_files(job, task_id, is_last=True)
+            except Unavailable:
+                if self._is_closed.wait(_AGAIN_S):
+                    raise
+
+    def _send_logs(self, job: MirroredJob, task_id: TaskId) -> None:
+        with _Lazy(self, task_id) as taker:
+            job.results.send_logs(taker, log_root=LOGS)
+
+    def _send_files(self, job: MirroredJob, task_id: TaskId, *, is_last: bool = False) -> list[str]:
+        troubles: list[str] = []
+        with _Lazy(self, task_id) as taker:
+            for name, tree in job.trees.items():
+                if is_last:
+                    tree.refused.clear()
+                troubles += tree.send_files(taker, log_root=job.log_root(name), is_last=is_last)
+        return troubles
+
+    def _run(self) -> None:
+        address_at = time.monotonic() + _ADDRESS_S
+        while not self._is_closed.wait(_LOOK_S):
+            with self._lock:
+                jobs = [job for job in self._jobs.values() if job.tasks]
+            for job in jobs:
+                self._logging.submit(self._top, partial(self._look_at_logs, job))
+                if time.monotonic() >= job.due_at or job.asked():
+                    self._sending.submit(self._top, partial(self._look_at_files, job))
+            if self._is_moved.is_set() or (jobs and time.monotonic() >= address_at):
+                self._is_moved.clear()
+                address_at = time.monotonic() + _ADDRESS_S
+                self._bringing.submit(self._top, self._bring_address)
+
+    def _look_at_logs(self, job: MirroredJob) -> None:
+        if not job.logs.acquire(blocking=False):
+            return  # somebody is at it
+        try:
+            for task_id in list(job.tasks)[:1]:
+                self._send_logs(job, task_id)
+        finally:
+            job.logs.release()
+
+    def _look_at_files(self, job: MirroredJob) -> None:
+        if not job.files.acquire(blocking=False):
+            return
+        try:
+            began_at = time.monotonic()
+            for task_id in list(job.tasks)[:1]:
+                if asked := job.asked():
+                    for one in asked:
+                        self._answer(job, task_id, one)
+                elif began_at >= job.due_at:
+                    for trouble in self._send_files(job, task_id):
+                        _log.warning("%s: the server does not take %s", job.job_id, trouble)
+            took_s = time.monotonic() - began_at
+            job.due_at = time.monotonic() + max(_FILES_S, _FILES_SHARE * took_s)
+        finally:
+            job.files.release()
+
+    def _answer(self, job: MirroredJob, task_id: TaskId, asked: UntrustedPath) -> None:
+        """Do what a task asks for by a file: send what is here, or bring the newest checkpoint as well."""
+        try:
+            if troubles := self._send_files(job, task_id, is_last=True):
+                raise Conflict("; ".join(troubles))
+            if ".ask-bring-" in asked.name:
+                with _Connected(self) as connection:
+                    connection.claim(Claim(task_id=task_id))
+                    self._bring_path(connection, job, f"{job.results.path}/{CHECKPOINTS}", ())
+        except Unavailable:
+            raise  # it goes on asking
+        except (PliantError, OSError) as error:
+            with suppress(OSError):
+                append_at(UntrustedPath(asked.root, f"{asked.inside}.failed"), 0, str(error).encode())
+        with suppress(OSError):
+            remove_file(asked)
+
+    def _bring_address(self) -> None:
+        tree = self._bringer.tree(str(self._bringer.home / ADDRESS), job_id="")
+        if tree is not None:
+            with _Connected(self) as connection:
+                known = self._brought.digest(tree.path) if self._bringer.is_there(tree) else ""
+                digest, _ = self._bringer.bring(connection, tree, known=known)
+                if digest != known:
+                    self._brought.note(tree.path, digest, time.time())
+
+    def _retain(self, job_ids: frozenset[str]) -> None:
+        with self._lock:
+            used = {one for job in self._jobs.values() for one in (job.job_id, *job.uses)}
+        jobs = self._bringer.home / JOBS
+        for folder in list(jobs.iterdir()) if jobs.is_dir() else []:
+            if folder.name not in job_ids | used and not (folder / _UNSENT).exists():
+                remove(UntrustedPath(jobs, folder.name))
+        if time.monotonic() < self._swept_at + _SWEEP_S or used:
+            return
+        self._swept_at = time.monotonic()
+        before = time.time() - _UNUSED_S
+        for path in self._brought.take_unused(before):
+            if (tree := self._bringer.tree(path, job_id="")) is not None:
+                remove(tree.place)
+        self._bringer.sweep(before)
+
+    # connections
+
+    def take(self) -> FileConnection:
+        """Return a connection that nobody uses.
+
+        Raises:
+            Unavailable: there is none to be had.
+        """
+        with suppress(IndexError):
+            while True:
+                connection = self._idle.pop()
+                if connection.is_usable():
+                    return connection
+                connection.close()
+        return self._server.connect()
+
+    def put_back(self, connection: FileConnection) -> None:
+        """Keep a connection for the next."""
+        if connection.is_lost or self._is_closed.is_set():
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    def _job(self, job_id: str) -> MirroredJob:
+        with self._lock:
+            if (job := self._jobs.get(job_id)) is None:
+                root = job_folder(self._bringer.home, job_id)
+                job = self._jobs[job_id] = MirroredJob(job_id=job_id, root=root)
+            return job
+
+
+class _Connected:
+    """A connection for as long as a block lasts."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+
+    def __enter__(self) -> FileConnection:
+        self._connection = self._mirror.take()
+        return self._connection
+
+    def __exit__(self, *_error: object) -> None:
+        self._mirror.put_back(self._connection)
+
+
+class _Lazy:
+    """A connection that is made when there is something to be sent for a task."""
+
+    def __init__(self, mirror: Mirror, task_id: TaskId) -> None:
+        self._mirror = mirror
+        self._task_id = task_id
+        self._connection: FileConnection | None = None
+
+    def __enter__(self) -> "_Lazy":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._connection is not None:
+            self._mirror.put_back(self._connection)
+
+    def append(self, path: str, name: str, offset: int, content: bytes) -> int:
+        return self._use().append(path, name, offset, content)
+
+    def put(self, put: Put, read: Callable[[int, int], bytes]) -> bool:
+        return self._use().put(put, read)
+
+    def remove(self, path: str, name: str) -> None:
+        self._use().remove(path, name)
+
+    def _use(self) -> FileConnection:
+        if self._connection is None:
+            self._connection = self._mirror.take()
+            self._connection.claim(Claim(task_id=self._task_id))
+        return self._connection
+
+
+def _left_out(path: str, job: MirroredJob, order: StartOrder) -> tuple[str, ...]:
+    """Return which names at the top of a path are not brought before a task begins."""
+    if path != job.results.path:
+        return ()
+    later = tuple(folder.removeprefix(f"{path}/") for folder in order.later)
+    return (LOGS, *(name for name in later if "/" not in name))
