@@ -143,7 +143,7 @@ class Bringer:
             self._put(tree, entry)
         for entry in reversed([entry for entry in entries if entry.is_folder]):  # one that nobody may write to at last
             if tree.is_own or tree.keeps_owner:
-                put_folder(tree.place / entry.name, mode=stat.S_IMODE(entry.mode), owner=_owner(tree, entry))
+                put_folder(tree.place / entry.name, mode=_mode(tree, entry), owner=_owner(tree, entry))
         return {
             entry.name: Known(facts=facts, digest=entry.says)
             for entry in files
@@ -158,7 +158,9 @@ class Bringer:
         way = UntrustedPath(tree.place.root, "")
         for part in parts[:-1] if is_file else parts:
             way = way / part
-            put_folder(way, mode=0o755 if tree.keeps_owner else 0o700)
+            if _stat_at(way) is None:
+                owner = _us() if tree.is_own or way.inside == part else None
+                put_folder(way, mode=0o755 if tree.keeps_owner else 0o700, owner=owner)
 
     def _fetch(self, connection: FileConnection, tree: Tree, missing: list[Entry]) -> None:
         content = self._content(tree)
@@ -190,7 +192,7 @@ class Bringer:
     def _put_folders_and_links(self, tree: Tree, entries: tuple[Entry, ...]) -> None:
         for entry in entries:
             if entry.is_folder:
-                mode = stat.S_IMODE(entry.mode) | stat.S_IRWXU
+                mode = _mode(tree, entry) | stat.S_IRWXU
                 put_folder(tree.place / entry.name, mode=mode, owner=_owner(tree, entry))
             elif entry.is_link and (tree.is_own or tree.keeps_owner):
                 put_link(tree.place / entry.name, entry.says, owner=_owner(tree, entry))
@@ -202,10 +204,10 @@ class Bringer:
         draft = content.draft(entry.says, mode=entry.mode, is_own=tree.is_own)
         place = tree.place / entry.name if entry.name else tree.place
         try:
-            put_file(draft, place, mode=entry.mode, mtime_ns=entry.mtime_ns, owner=_owner(tree, entry))
+            put_file(draft, place, mode=_mode(tree, entry), mtime_ns=entry.mtime_ns, owner=_owner(tree, entry))
         except IsADirectoryError:
             remove(place)
-            put_file(draft, place, mode=entry.mode, mtime_ns=entry.mtime_ns, owner=_owner(tree, entry))
+            put_file(draft, place, mode=_mode(tree, entry), mtime_ns=entry.mtime_ns, owner=_owner(tree, entry))
         finally:
             draft.unlink(missing_ok=True)
 
@@ -240,7 +242,28 @@ def _below(root: Path, place: Path) -> UntrustedPath:
 
 
 def _owner(tree: Tree, entry: Entry) -> tuple[int, int] | None:
-    return (entry.uid, entry.gid) if tree.keeps_owner else None
+    """Return whose something is to be; None: as the topmost folder."""
+    if tree.keeps_owner:
+        return entry.uid, entry.gid
+    return (os.geteuid(), _group(tree)) if tree.is_own else None
+
+
+def _mode(tree: Tree, entry: Entry) -> int:
+    """Return with which rights something is to be here: its own, and of a tree that a group may read, for that group."""
+    mode = stat.S_IMODE(entry.mode) & 0o777
+    if tree.is_own and _group(tree) != os.getegid():
+        return mode & 0o700 | (mode & 0o500) >> 3
+    return mode
+
+
+def _group(tree: Tree) -> int:
+    """Return the group that the server's own may be read by here: that of tasks, once one has begun; see `isolation`."""
+    found = _stat_at(tree.place)
+    return os.getegid() if found is None else found.st_gid
+
+
+def _us() -> tuple[int, int]:
+    return os.geteuid(), os.getegid()
 
 
 def _files_here(place: UntrustedPath, but: frozenset[str]) -> Mapping[str, os.stat_result]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from pliant.files.folder import write_whole
 
-_FILE: Final = "brought.json"
+_FILE: Final = ".brought"
 
 
 class Brought:

@@ -11,6 +11,7 @@ keep owner, mode and links, so that whoever cannot read them here cannot read th
 Knows no connection; its methods wait for the disk, and are called in threads.
 """
 
+import errno
 import hashlib
 import hmac
 import json
@@ -341,6 +342,9 @@ class _Top:
         self._owner = owner
         self.keeps_owner = keeps_owner
         self._facts = os.fstat(place)
+        if not stat.S_ISDIR(self._facts.st_mode) and not stat.S_ISREG(self._facts.st_mode):
+            os.close(place)
+            raise OSError(errno.ENOENT, "it is neither a folder nor a file")
 
     def close(self) -> None:
         os.close(self._place)

@@ -40,6 +40,7 @@ _FILES_S: Final = 2.0
 _FILES_SHARE: Final = 20.0
 """Looking at files takes a twentieth of a thread's time at most."""
 _ADDRESS_S: Final = 10.0
+_ADDRESS_GROWTH: Final = 1.5
 _AGAIN_S: Final = 1.0
 _NUM_REFUSALS: Final = 3
 """So often a file is offered that the server does not take, before its task's exit is told without."""
@@ -233,7 +234,7 @@ class Mirror:
         return troubles
 
     def _run(self) -> None:
-        address_at = time.monotonic() + _ADDRESS_S
+        address_at, pause_s = time.monotonic() + _ADDRESS_S, _ADDRESS_S
         while not self._is_closed.wait(_LOOK_S):
             with self._lock:
                 jobs = [job for job in self._jobs.values() if job.tasks]
@@ -241,9 +242,12 @@ class Mirror:
                 self._logging.submit(self._top, partial(self._look_at_logs, job))
                 if time.monotonic() >= job.due_at or job.asked():
                     self._sending.submit(self._top, partial(self._look_at_files, job))
-            if self._is_moved.is_set() or (jobs and time.monotonic() >= address_at):
+            if self._is_moved.is_set():  # a server says where it is a moment after it takes links
                 self._is_moved.clear()
-                address_at = time.monotonic() + _ADDRESS_S
+                address_at, pause_s = 0.0, _LOOK_S
+            if jobs and time.monotonic() >= address_at:
+                pause_s = min(_ADDRESS_S, _ADDRESS_GROWTH * pause_s)
+                address_at = time.monotonic() + pause_s
                 self._bringing.submit(self._top, self._bring_address)
 
     def _look_at_logs(self, job: MirroredJob) -> None:

@@ -1,0 +1,175 @@
+"""What tasks write arrives at the server, whole, as theirs, and only as long as they are wanted."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from tests.cluster.mirror.conftest import TASK, Desk, Machine
+from tests.contracts.process_stage import until
+
+from pliant.cluster.mirror.messages import Put
+from pliant.core.errors import Conflict, NotFound
+
+LOG = "log/job-1.1.b"
+
+
+def test_logs_are_sent_as_they_grow_and_from_the_start_by_the_next_agent(desk: Desk, machine: Machine) -> None:
+    job, results, connection = desk.job(), machine.sent("result"), machine.connect()
+    log = machine.home / "jobs" / "job-1" / "result" / LOG
+    log.mkdir(parents=True)
+    (log / "stdout").write_text("one\n")
+    results.send_logs(connection, log_root="log")
+    with (log / "stdout").open("a") as out:
+        out.write("two\n")
+    (log / "stderr").write_text("oh\n")
+    (log / ".step").write_text("7")
+    results.send_logs(connection, log_root="log")
+    results.send_files(connection, log_root="log", is_last=True)
+
+    there = job / "result" / LOG
+    assert (there / "stdout").read_text() == "one\ntwo\n"
+    assert {path.name for path in there.iterdir()} == {"stdout", "stderr"}
+    machine.sent("result").send_logs(connection, log_root="log")
+    assert (there / "stdout").read_text() == "one\ntwo\n"
+
+
+def test_files_are_sent_once_they_rest_and_removed_when_they_are(desk: Desk, machine: Machine) -> None:
+    job, results, connection = desk.job(), machine.sent("result"), machine.connect()
+    model = machine.home / "jobs" / "job-1" / "result" / "model"
+    model.mkdir()
+    (model / "model.pt").write_bytes(b"weights")
+    (model / "model.pt").chmod(0o640)
+    results.send_files(connection, log_root="log", now=lambda: (model / "model.pt").stat().st_mtime)
+    assert not (job / "result" / "model").exists(), "it may be half written"
+    assert results.send_files(connection, log_root="log") == []
+    until(
+        lambda: not results.send_files(connection, log_root="log") and (job / "result" / "model").exists(), "it rests"
+    )
+    facts = (job / "result" / "model" / "model.pt").stat()
+    assert stat.S_IMODE(facts.st_mode) == 0o640
+    assert facts.st_mtime_ns == (model / "model.pt").stat().st_mtime_ns
+
+    (model / "model.pt").unlink()
+    (job / "result" / "others").write_text("of another machine")
+    results.send_files(connection, log_root="log")
+    assert not (job / "result" / "model" / "model.pt").exists()
+    assert (job / "result" / "others").exists()
+
+
+def test_what_a_stranger_left_is_not_sent(desk: Desk, machine: Machine, tmp_path: Path) -> None:
+    job, code, connection = desk.job(), machine.sent("code"), machine.connect()
+    here = machine.home / "jobs" / "job-1" / "code"
+    (tmp_path / "secret").write_text("secret")
+    (here / "link").symlink_to(tmp_path / "secret")
+    os.link(tmp_path / "secret", here / "twin")
+    os.mkfifo(here / "pipe")
+    (here / "__pycache__").mkdir()
+    (here / "__pycache__" / "a.pyc").write_text("")
+    with (here / "hollow").open("wb") as hollow:
+        hollow.truncate(1 << 40)
+    (here / "fine").write_text("fine")
+
+    (trouble,) = code.send_files(connection, log_root="", is_last=True)
+
+    assert "hollow" in trouble
+    assert "write it without holes" in trouble
+    assert {path.name for path in (job / "code").iterdir()} == {"fine"}
+
+
+def test_a_link_in_the_servers_folder_leads_nothing_elsewhere(desk: Desk, machine: Machine, tmp_path: Path) -> None:
+    job, results, connection = desk.job(), machine.sent("result"), machine.connect()
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "model.pt").write_text("mine")
+    (job / "result" / "model").symlink_to(tmp_path / "victim")
+    (job / "result" / "plain").symlink_to(tmp_path / "victim" / "model.pt")
+    here = machine.home / "jobs" / "job-1" / "result"
+    (here / "model").mkdir()
+    (here / "model" / "model.pt").write_text("overwritten")
+    (here / "plain").write_text("a file")
+
+    troubles = results.send_files(connection, log_root="log", is_last=True)
+
+    assert (tmp_path / "victim" / "model.pt").read_text() == "mine"
+    assert [trouble.partition(":")[0] for trouble in troubles] == ["model/model.pt"]
+    assert (job / "result" / "plain").read_text() == "a file"
+    assert not (job / "result" / "plain").is_symlink()
+
+
+def put(path: Path, name: str, content: bytes = b"", digest: str = "0" * 64) -> Put:
+    return Put(path=str(path), name=name, num_bytes=len(content), digest=digest, mode=0o7777, mtime_ns=0)
+
+
+@pytest.mark.parametrize("name", ["../submitted/files", "/etc/passwd", "a/../../x", "", "a//b", "a\0b", "./a"])
+def test_no_name_leads_out_of_a_folder(desk: Desk, machine: Machine, name: str) -> None:
+    job, connection = desk.job(), machine.connect()
+    for act in (
+        lambda: connection.put(put(job / "code", name), lambda _offset, _size: b""),
+        lambda: connection.append(str(job / "code"), name, 0, b"x"),
+        lambda: connection.remove(str(job / "code"), name),
+    ):
+        with pytest.raises(Conflict, match="no file can be"):
+            act()
+
+
+def test_only_folders_of_the_own_job_are_written_to(desk: Desk, machine: Machine) -> None:
+    job, other, connection = desk.job(), desk.job("job-2"), machine.connect()
+    for path in (other / "result", job, job / "submitted", desk.home, desk.home / "environments" / "x"):
+        with pytest.raises(Conflict, match="is no folder of job-1 that its tasks write to"):
+            connection.append(str(path), "x", 0, b"x")
+
+
+def test_what_comes_from_a_task_that_was_given_up_changes_nothing(desk: Desk, machine: Machine) -> None:
+    job, results, connection = desk.job(), machine.sent("result"), machine.connect()
+    here = machine.home / "jobs" / "job-1" / "result"
+    (here / "kept").write_text("1")
+    results.send_files(connection, log_root="log", is_last=True)
+    desk.living.clear()
+    (here / "late").write_text("a history that is over")
+    (here / "kept").unlink()
+
+    with pytest.raises(NotFound, match="does not live on b any more"):
+        results.send_files(connection, log_root="log", is_last=True)
+    assert {path.name for path in (job / "result").iterdir()} == {"kept"}
+    with pytest.raises(NotFound, match=r"no task 'job-1\.1' lives on b"):
+        machine.connect(task=TASK)
+
+
+def test_a_file_that_is_not_what_was_said_is_not_taken(desk: Desk, machine: Machine) -> None:
+    job, connection = desk.job(), machine.connect()
+    with pytest.raises(Conflict, match="arrived as something else"):
+        connection.put(put(job / "result", "model.pt", b"12345"), lambda offset, size: b"12345"[offset : offset + size])
+    assert list((job / "result").iterdir()) == []
+
+
+def test_a_large_file_is_sent_on_from_where_it_stopped(desk: Desk, machine: Machine) -> None:
+    job, results = desk.job(), machine.sent("result")
+    content = os.urandom(5 << 20)
+    (machine.home / "jobs" / "job-1" / "result" / "model.pt").write_bytes(content)
+    first = machine.connect()
+    offsets: list[int] = []
+
+    def until_it_is_cut(whole: Put, read: object) -> bool:
+        def some(offset: int, size: int) -> bytes:
+            if offset >= 3 << 20:
+                first.close()
+            return content[offset : offset + size]
+
+        return whole.num_bytes > 0 and original(whole, some)
+
+    original = first.put
+    first.put = until_it_is_cut  # type: ignore[method-assign]
+    with pytest.raises(Exception, match="lost|closed"):
+        results.send_files(first, log_root="log", is_last=True)
+    draft = job / ".arriving"
+    until(lambda: draft.is_dir() and sum(path.stat().st_size for path in draft.iterdir()) >= 2 << 20, "a part is there")
+
+    second = machine.connect()
+    again = second.put
+    second.put = lambda whole, read: again(  # type: ignore[method-assign]
+        whole, lambda offset, size: (offsets.append(offset), read(offset, size))[1]
+    )
+    assert results.send_files(second, log_root="log", is_last=True) == []
+    assert offsets[0] >= 2 << 20
+    assert (job / "result" / "model.pt").read_bytes() == content
+    assert list(draft.iterdir()) == []
