@@ -63,6 +63,8 @@ class Pool:
         self.is_sure = True
         self.max_log_bytes: int | None = None
         """One of the rules for agents."""
+        self.rules: dict[str, Any] = {}
+        """Others that they are told, besides the usual ones."""
         self.joining = Joining(registry=MemoryRegistry(), now=time.time, token_hex=secrets.token_hex)
         self.authority: Authority = open_authority(root / "tls", now=time.time())
         self.agents: list[AgentProcess] = []
@@ -101,7 +103,9 @@ class Pool:
             PoolAdmission(self.authority, self.joining, time.time),
             HubSettings(
                 versions=self.versions,
-                rules=NodeRules(home=str(home), probe=PROBE, max_log_bytes=self.max_log_bytes),
+                rules=NodeRules(
+                    **{"home": str(home), "probe": PROBE, "max_log_bytes": self.max_log_bytes, **self.rules}
+                ),
                 may_renew=lambda: self.is_sure,
             ),
         )

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.joined.pool import AgentProcess, Pool
+from tests.cluster.joined.pool import PROBE, AgentProcess, Pool
 from tests.contracts.process_stage import DEADLINE_S, NODE, until
 
 from pliant.cluster.link.dial import read_server_host
 from pliant.core.errors import InvalidInput
 from pliant.core.job import NodeId
 from pliant.core.joining import parse_join_token
-from pliant.entry.own_machine import AGENTS_FILE
+from pliant.entry.own_machine import AGENTS_FILE, shared_probe
 
 
 @pytest.fixture
@@ -86,6 +86,40 @@ def test_a_machine_that_sees_another_folder_where_the_servers_is_leaves_that_alo
     said = refused(agent)
     assert "does not see the server's state folder" in said
     assert f"{path.parent.parent}: something else is there" in said
+
+
+def begin_again(pool: Pool, **rules: object) -> None:
+    """Let the server begin with other rules for machines."""
+    pool.stop()
+    pool.rules = rules
+    pool.begin()
+
+
+def test_a_machine_that_has_nothing_where_the_servers_folder_is_copies_files_and_is_known_by_its_mark(
+    pool: Pool, agent: AgentProcess, tmp_path: Path
+) -> None:
+    begin_again(pool, home=str(tmp_path / "elsewhere" / "home"))
+    agent.start()
+    until(pool.is_here, "it is there")
+    assert f"are copied to {tmp_path}/elsewhere/home and back" in agent.log()
+    agent.kill()
+    (tmp_path / "elsewhere" / "home" / AGENTS_FILE).parent.mkdir()
+    (tmp_path / "elsewhere" / "home" / AGENTS_FILE).write_text('{"probe": "the same folder"}')  # as it is copied
+    agent.start()
+    until(lambda: agent.log().count("are copied to") == 2, "it knows its copies")
+
+
+def test_a_folder_that_all_machines_must_see_is_looked_for(pool: Pool, agent: AgentProcess, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    begin_again(pool, home=str(tmp_path / "elsewhere"), shared=[str(shared)])
+    said = refused(agent)
+    assert f"here does not see the folder {shared} of its pool" in said
+    assert "mount it" in said
+
+    shared.mkdir()
+    shared_probe(shared, PROBE).write_text('{"probe": "the same folder"}')
+    agent.start()
+    until(pool.is_here, "it is there")
 
 
 def test_one_folder_has_one_agent(pool: Pool, agent: AgentProcess) -> None:

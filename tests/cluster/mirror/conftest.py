@@ -1,4 +1,4 @@
-"""A server's desk of files over real links, and machines that ask it; all on this machine, each with its own folders."""
+"""A server's keeper of files over real links, and machines that ask it; all on this one, with folders of their own."""
 
 import asyncio
 import secrets
@@ -20,7 +20,7 @@ from pliant.cluster.link.messages import Join, NodeRules
 from pliant.cluster.link.versions import versions
 from pliant.cluster.mirror.bringing import Bringer, Tree
 from pliant.cluster.mirror.connection import FileConnection, FileServer
-from pliant.cluster.mirror.desk import FileDesk, ticket_of
+from pliant.cluster.mirror.keeper import FileKeeper, ticket_of
 from pliant.cluster.mirror.messages import Claim
 from pliant.cluster.mirror.sending import SentTree
 from pliant.control.requests.joining import Joining
@@ -35,7 +35,7 @@ TASK = TaskId("job-1.1")
 
 
 @dataclass(kw_only=True)
-class Desk:
+class Keeper:
     """A server that hands out and takes in files, and nothing else."""
 
     root: Path
@@ -48,7 +48,7 @@ class Desk:
         self.data = self.root / "server" / "data"
         for folder in (self.home / "address", self.data):
             folder.mkdir(parents=True)
-        self.files = FileDesk(
+        self.files = FileKeeper(
             home=self.home,
             data_root=self.data,
             secret=SECRET,
@@ -89,7 +89,7 @@ class Desk:
     def machine(self, name: str = "b") -> "Machine":
         """Return a machine that has joined, on which a task of job-1 lives."""
         self.living[name, TASK] = "job-1"
-        machine = Machine(desk=self, name=name)
+        machine = Machine(keeper=self, name=name)
         made = self.joining.make_token("ada", machine="", valid_s=60.0, max_uses=1, pin=self.authority.pin)
         token_id, secret, pin = parse_join_token(made.text)
         asked = Join(token_id=token_id, secret=secret, name=name, request=machine.identity.make_request(name))
@@ -101,19 +101,19 @@ class Desk:
 class Machine:
     """A machine that sees none of the server's files: it has what it has at other paths here, to be told apart."""
 
-    desk: Desk
+    keeper: Keeper
     name: str
     port: int = 0
     """Of a cable to the server; 0: there is none."""
     connections: list[FileConnection] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.root = self.desk.root / self.name
+        self.root = self.keeper.root / self.name
         self.identity = NodeIdentity(self.root / "identity")
 
     @property
     def address(self) -> ServerHost:
-        return ServerHost(host="127.0.0.1", port=self.port or self.desk.port)
+        return ServerHost(host="127.0.0.1", port=self.port or self.keeper.port)
 
     @property
     def server(self) -> FileServer:
@@ -129,7 +129,7 @@ class Machine:
 
     def tree(self, path: Path, *, is_own: bool = False) -> Tree:
         """Return how a folder of the server's state folder is brought: as one of a job's, or as the server's own."""
-        inside = path.relative_to(self.desk.home)
+        inside = path.relative_to(self.keeper.home)
         if is_own:
             place = UntrustedPath(self.home, inside.as_posix())
             return Tree(path=str(path), place=place, is_own=True, keeps_owner=False, is_made_equal=True)
@@ -141,7 +141,7 @@ class Machine:
         """Return one of the folders that a job's tasks write to here, made."""
         place = UntrustedPath(self.home / "jobs" / job_id, name)
         (place.root / place.inside).mkdir(parents=True, exist_ok=True)
-        return SentTree(path=str(self.desk.home / "jobs" / job_id / name), place=place)
+        return SentTree(path=str(self.keeper.home / "jobs" / job_id / name), place=place)
 
     def connect(self, *paths: Path, task: str = TASK) -> FileConnection:
         """Connect, and claim a task whose order names these paths."""
@@ -153,15 +153,15 @@ class Machine:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = Desk(root=tmp_path)
+def keeper(tmp_path: Path) -> Iterator[Keeper]:
+    made = Keeper(root=tmp_path)
     yield made
     made.stop()
 
 
 @pytest.fixture
-def machine(desk: Desk) -> Iterator[Machine]:
-    made = desk.machine()
+def machine(keeper: Keeper) -> Iterator[Machine]:
+    made = keeper.machine()
     yield made
     for connection in made.connections:
         connection.close()

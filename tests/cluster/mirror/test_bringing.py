@@ -2,15 +2,18 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.cluster.joined.proxy import Proxy
-from tests.cluster.mirror.conftest import Desk, Machine
+from tests.cluster.mirror.conftest import Keeper, Machine
 from tests.contracts.process_stage import until
 
+from pliant.cluster.mirror.connection import FileConnection, Place
 from pliant.cluster.mirror.content import FOLDER
+from pliant.cluster.mirror.messages import FilePart
 from pliant.core.errors import Conflict, NotFound, Unavailable
 
 
@@ -18,8 +21,28 @@ def names(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
-def test_the_code_of_a_job_is_here_with_modes_times_and_empty_folders(desk: Desk, machine: Machine) -> None:
-    job = desk.job(train="import torch\n")
+def watch(
+    connection: FileConnection, patch: pytest.MonkeyPatch, *, meanwhile: Callable[[int], None] = lambda _number: None
+) -> list[FilePart]:
+    """Return what is fetched by a connection from now on; `meanwhile` is called with the number of each piece."""
+    fetched: list[FilePart] = []
+    fetch = connection.fetch
+
+    def watched(path: str, parts: Sequence[FilePart], place: Place) -> None:
+        def numbered(pieces: Iterator[bytes]) -> Iterator[bytes]:
+            for number, piece in enumerate(pieces):
+                meanwhile(number)
+                yield piece
+
+        fetched.extend(parts)
+        fetch(path, parts, lambda part, num_bytes, pieces: place(part, num_bytes, numbered(pieces)))
+
+    patch.setattr(connection, "fetch", watched)
+    return fetched
+
+
+def test_the_code_of_a_job_is_here_with_modes_times_and_empty_folders(keeper: Keeper, machine: Machine) -> None:
+    job = keeper.job(train="import torch\n")
     (job / "code" / "run.sh").write_text("#!/bin/sh\n")
     (job / "code" / "run.sh").chmod(0o750)
     os.utime(job / "code" / "run.sh", (1e9, 1e9))
@@ -35,25 +58,22 @@ def test_the_code_of_a_job_is_here_with_modes_times_and_empty_folders(desk: Desk
     assert (stat.S_IMODE(facts.st_mode), facts.st_mtime) == (0o750, 1e9)
 
 
-def test_what_is_here_already_is_not_fetched_again_and_what_is_alike_comes_once(desk: Desk, machine: Machine) -> None:
-    job = desk.job(a="x" * 5000, b="x" * 5000)
+def test_what_is_here_already_is_not_fetched_again_and_what_is_alike_comes_once(
+    keeper: Keeper, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = keeper.job(a="x" * 5000, b="x" * 5000)
     bringer, tree, connection = machine.bringer(), machine.tree(job / "code"), machine.connect(job / "code")
-    fetched: list[str] = []
-    fetch = connection.fetch
-    connection.fetch = lambda path, parts, place: (  # type: ignore[method-assign]
-        fetched.extend(part.name for part in parts),
-        fetch(path, parts, place),
-    )[1]
+    fetched = watch(connection, monkeypatch)
     bringer.bring(connection, tree)
     assert len(fetched) == 1
     bringer.bring(connection, tree)
     (job / "code" / "c.py").write_text("new")
     bringer.bring(connection, tree)
-    assert fetched[1:] == ["c.py"]
+    assert [part.name for part in fetched[1:]] == ["c.py"]
 
 
-def test_a_folder_of_the_servers_own_that_has_not_changed_costs_one_question(desk: Desk, machine: Machine) -> None:
-    environment = desk.home / "environments" / "abc"
+def test_a_folder_of_the_servers_own_that_has_not_changed_costs_one_question(keeper: Keeper, machine: Machine) -> None:
+    environment = keeper.home / "environments" / "abc"
     (environment / "bin").mkdir(parents=True)
     (environment / "bin" / "python").symlink_to("/usr/bin/python3")
     (environment / "large.so").write_bytes(b"s" * (2 << 20))
@@ -71,8 +91,8 @@ def test_a_folder_of_the_servers_own_that_has_not_changed_costs_one_question(des
     assert machine.bringer().bring(connection, tree, known=digest)[0] != digest
 
 
-def test_what_was_left_here_and_is_not_the_servers_is_gone(desk: Desk, machine: Machine) -> None:
-    job = desk.job(train="1")
+def test_what_was_left_here_and_is_not_the_servers_is_gone(keeper: Keeper, machine: Machine) -> None:
+    job = keeper.job(train="1")
     (job / "code" / "data").mkdir()
     (job / "code" / "data" / "x").write_text("server's")
     here = machine.home / "jobs" / "job-1" / "code"
@@ -89,8 +109,8 @@ def test_what_was_left_here_and_is_not_the_servers_is_gone(desk: Desk, machine: 
     assert not (here / "train.py").is_symlink()
 
 
-def test_no_link_that_was_left_here_leads_a_file_elsewhere(desk: Desk, machine: Machine, tmp_path: Path) -> None:
-    job = desk.job()
+def test_no_link_that_was_left_here_leads_a_file_elsewhere(keeper: Keeper, machine: Machine, tmp_path: Path) -> None:
+    job = keeper.job()
     (job / "code" / "sub").mkdir()
     (job / "code" / "sub" / "secret").write_text("overwritten")
     elsewhere = tmp_path / "elsewhere"
@@ -106,44 +126,44 @@ def test_no_link_that_was_left_here_leads_a_file_elsewhere(desk: Desk, machine: 
     assert (here / "sub" / "secret").read_text() == "overwritten"
 
 
-def test_only_what_the_order_names_may_be_read(desk: Desk, machine: Machine) -> None:
-    job, other = desk.job(), desk.job("job-2", secret="2")
-    (desk.home / "token").write_text("admin")
+def test_only_what_the_order_names_may_be_read(keeper: Keeper, machine: Machine) -> None:
+    job, other = keeper.job(), keeper.job("job-2", secret="2")
+    (keeper.home / "token").write_text("admin")
     connection = machine.connect(job / "code")
 
     for path in (
         other / "code",
-        desk.home,
-        desk.home / "token",
-        desk.home / "tls",
+        keeper.home,
+        keeper.home / "token",
+        keeper.home / "tls",
         Path("/etc"),
         job / "code/../../..",
     ):
-        with pytest.raises(Conflict, match="was not named by this task's order|is no whole path"):
+        with pytest.raises(Conflict, match=r"was not named by this task's order|is no whole path"):
             connection.list(str(path))
     assert connection.list(str(job / "result"))[1] == (), "the folders of its own job are its own"
-    assert connection.list(str(desk.home / "address"))[1] == (), "where the server is, is no secret"
+    assert connection.list(str(keeper.home / "address"))[1] == (), "where the server is, is no secret"
 
 
 def test_a_ticket_that_is_not_the_servers_own_and_a_task_that_is_not_there_are_refused(
-    desk: Desk, machine: Machine
+    keeper: Keeper, machine: Machine
 ) -> None:
-    desk.job()
-    other = desk.machine("c")
-    desk.living["c", "job-2.1"] = "job-2"
+    keeper.job()
+    other = keeper.machine("c")
+    keeper.living["c", "job-2.1"] = "job-2"
     with pytest.raises(NotFound, match=r"no task 'job-2\.1' lives on b"):
-        machine.connect(desk.home / "token", task="job-2.1")
+        machine.connect(keeper.home / "token", task="job-2.1")
     name, machine.name = machine.name, other.name  # the ticket is another machine's
     with pytest.raises(Conflict, match="is none of this server's"):
-        machine.connect(desk.home / "token")
+        machine.connect(keeper.home / "token")
     machine.name = name
 
 
-def test_what_tasks_put_into_the_way_is_not_handed_out(desk: Desk, machine: Machine) -> None:
-    job = desk.job(train="1")
-    (desk.home / "token").write_text("admin")
-    (job / "code" / "link").symlink_to(desk.home / "token")
-    os.link(desk.home / "token", job / "code" / "twin")
+def test_what_tasks_put_into_the_way_is_not_handed_out(keeper: Keeper, machine: Machine) -> None:
+    job = keeper.job(train="1")
+    (keeper.home / "token").write_text("admin")
+    (job / "code" / "link").symlink_to(keeper.home / "token")
+    os.link(keeper.home / "token", job / "code" / "twin")
     os.mkfifo(job / "code" / "pipe")
     connection = machine.connect(job / "code")
 
@@ -153,25 +173,23 @@ def test_what_tasks_put_into_the_way_is_not_handed_out(desk: Desk, machine: Mach
     machine.bringer().bring(connection, machine.tree(job / "code"))
     assert names(machine.home / "jobs" / "job-1" / "code") == {"train.py"}
     (job / "state").rmdir()
-    (job / "state").symlink_to(desk.home)
+    (job / "state").symlink_to(keeper.home)
     with pytest.raises(NotFound):
         connection.list(str(job / "state"))
 
 
-def test_data_keep_owner_mode_and_links(desk: Desk, machine: Machine) -> None:
+def test_data_keep_owner_mode_and_links(keeper: Keeper, machine: Machine) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give files away")
-    (desk.data / "set").mkdir()
-    (desk.data / "set" / "private").write_text("x")
-    (desk.data / "set" / "private").chmod(0o600)
-    os.chown(desk.data / "set" / "private", 4242, 4243)
-    (desk.data / "set" / "latest").symlink_to("private")
+    (keeper.data / "set").mkdir()
+    (keeper.data / "set" / "private").write_text("x")
+    (keeper.data / "set" / "private").chmod(0o600)
+    os.chown(keeper.data / "set" / "private", 4242, 4243)
+    (keeper.data / "set" / "latest").symlink_to("private")
     bringer = machine.bringer()
     tree = bringer.tree(str(machine.root / "data" / "set"), job_id="job-1")
     assert tree is not None
-    from dataclasses import replace
-
-    bringer.bring(machine.connect(desk.data / "set"), replace(tree, path=str(desk.data / "set")))
+    bringer.bring(machine.connect(keeper.data / "set"), replace(tree, path=str(keeper.data / "set")))
 
     facts = (machine.root / "data" / "set" / "private").stat()
     assert (facts.st_uid, facts.st_gid, stat.S_IMODE(facts.st_mode)) == (4242, 4243, 0o600)
@@ -179,68 +197,51 @@ def test_data_keep_owner_mode_and_links(desk: Desk, machine: Machine) -> None:
 
 
 @pytest.fixture
-def cable(desk: Desk, machine: Machine) -> Iterator[Proxy]:
-    made = Proxy(desk.port)
+def cable(keeper: Keeper, machine: Machine) -> Iterator[Proxy]:
+    made = Proxy(keeper.port)
     machine.port = made.port
     yield made
     made.close()
 
 
-def test_a_large_file_goes_on_where_it_stopped(desk: Desk, machine: Machine, cable: Proxy) -> None:
-    job = desk.job()
+def test_a_large_file_goes_on_where_it_stopped(
+    keeper: Keeper, machine: Machine, cable: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = keeper.job()
     content = os.urandom(24 << 20)
     (job / "code" / "model.pt").write_bytes(content)
     bringer, tree = machine.bringer(), machine.tree(job / "code")
     connection = machine.connect(job / "code")
-    parts: list[int] = []
-    fetch = connection.fetch
-
-    def cut(path: str, asked, place) -> None:  # type: ignore[no-untyped-def]
-        def some(part, num_bytes, pieces):  # type: ignore[no-untyped-def]
-            def halves():  # type: ignore[no-untyped-def]
-                for number, piece in enumerate(pieces):
-                    if number == 9:
-                        cable.reset()
-                    yield piece
-
-            place(part, num_bytes, halves())
-
-        fetch(path, asked, some)
-
-    connection.fetch = cut  # type: ignore[method-assign]
+    watch(connection, monkeypatch, meanwhile=lambda number: cable.reset() if number == 9 else None)
     with pytest.raises(Unavailable, match="is lost"):
         bringer.bring(connection, tree)
     begun = sum(path.stat().st_size for path in (machine.home / FOLDER).rglob("*.part"))
     assert 0 < begun < len(content)
 
     second = machine.connect(job / "code")
-    fetch = second.fetch
-    second.fetch = lambda path, asked, place: (  # type: ignore[method-assign]
-        parts.extend(part.offset for part in asked),
-        fetch(path, asked, place),
-    )[1]
+    fetched = watch(second, monkeypatch)
     bringer.bring(second, tree)
-    assert parts == [begun]
+    assert [part.offset for part in fetched] == [begun]
     assert (machine.home / "jobs" / "job-1" / "code" / "model.pt").read_bytes() == content
 
 
-def test_a_connection_that_lost_its_server_is_known_to_be_of_no_use(desk: Desk, machine: Machine) -> None:
-    job = desk.job(train="1")
+def test_a_connection_that_lost_its_server_is_known_to_be_of_no_use(keeper: Keeper, machine: Machine) -> None:
+    job = keeper.job(train="1")
     connection = machine.connect(job / "code")
     connection.list(str(job / "code"))
     assert connection.is_usable()
-    desk.stop()
+    keeper.stop()
     until(lambda: not connection.is_usable(), "it is seen")
-    desk.begin()
+    keeper.begin()
     machine.bringer().bring(machine.connect(job / "code"), machine.tree(job / "code"))
 
 
-def test_a_machine_that_was_removed_has_no_connections_for_files(desk: Desk, machine: Machine) -> None:
-    job = desk.job()
+def test_a_machine_that_was_removed_has_no_connections_for_files(keeper: Keeper, machine: Machine) -> None:
+    job = keeper.job()
     connection = machine.connect(job / "code")
-    desk.joining.remove("b")
-    assert desk.hub is not None
-    desk.hub.hang_up("b")  # type: ignore[arg-type]
+    keeper.joining.remove("b")
+    assert keeper.hub is not None
+    keeper.hub.hang_up("b")  # type: ignore[arg-type]
 
     until(lambda: not connection.is_usable(), "it is ended")
     with pytest.raises(Unavailable):

@@ -2,20 +2,22 @@
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cluster.mirror.conftest import TASK, Desk, Machine
+from tests.cluster.mirror.conftest import TASK, Keeper, Machine
 from tests.contracts.process_stage import until
 
+from pliant.cluster.mirror.connection import FileConnection
 from pliant.cluster.mirror.messages import Put
-from pliant.core.errors import Conflict, NotFound
+from pliant.core.errors import Conflict, NotFound, Unavailable
 
 LOG = "log/job-1.1.b"
 
 
-def test_logs_are_sent_as_they_grow_and_from_the_start_by_the_next_agent(desk: Desk, machine: Machine) -> None:
-    job, results, connection = desk.job(), machine.sent("result"), machine.connect()
+def test_logs_are_sent_as_they_grow_and_from_the_start_by_the_next_agent(keeper: Keeper, machine: Machine) -> None:
+    job, results, connection = keeper.job(), machine.sent("result"), machine.connect()
     log = machine.home / "jobs" / "job-1" / "result" / LOG
     log.mkdir(parents=True)
     (log / "stdout").write_text("one\n")
@@ -34,8 +36,8 @@ def test_logs_are_sent_as_they_grow_and_from_the_start_by_the_next_agent(desk: D
     assert (there / "stdout").read_text() == "one\ntwo\n"
 
 
-def test_files_are_sent_once_they_rest_and_removed_when_they_are(desk: Desk, machine: Machine) -> None:
-    job, results, connection = desk.job(), machine.sent("result"), machine.connect()
+def test_files_are_sent_once_they_rest_and_removed_when_they_are(keeper: Keeper, machine: Machine) -> None:
+    job, results, connection = keeper.job(), machine.sent("result"), machine.connect()
     model = machine.home / "jobs" / "job-1" / "result" / "model"
     model.mkdir()
     (model / "model.pt").write_bytes(b"weights")
@@ -57,8 +59,8 @@ def test_files_are_sent_once_they_rest_and_removed_when_they_are(desk: Desk, mac
     assert (job / "result" / "others").exists()
 
 
-def test_what_a_stranger_left_is_not_sent(desk: Desk, machine: Machine, tmp_path: Path) -> None:
-    job, code, connection = desk.job(), machine.sent("code"), machine.connect()
+def test_what_a_stranger_left_is_not_sent(keeper: Keeper, machine: Machine, tmp_path: Path) -> None:
+    job, code, connection = keeper.job(), machine.sent("code"), machine.connect()
     here = machine.home / "jobs" / "job-1" / "code"
     (tmp_path / "secret").write_text("secret")
     (here / "link").symlink_to(tmp_path / "secret")
@@ -77,8 +79,8 @@ def test_what_a_stranger_left_is_not_sent(desk: Desk, machine: Machine, tmp_path
     assert {path.name for path in (job / "code").iterdir()} == {"fine"}
 
 
-def test_a_link_in_the_servers_folder_leads_nothing_elsewhere(desk: Desk, machine: Machine, tmp_path: Path) -> None:
-    job, results, connection = desk.job(), machine.sent("result"), machine.connect()
+def test_a_link_in_the_servers_folder_leads_nothing_elsewhere(keeper: Keeper, machine: Machine, tmp_path: Path) -> None:
+    job, results, connection = keeper.job(), machine.sent("result"), machine.connect()
     (tmp_path / "victim").mkdir()
     (tmp_path / "victim" / "model.pt").write_text("mine")
     (job / "result" / "model").symlink_to(tmp_path / "victim")
@@ -101,8 +103,8 @@ def put(path: Path, name: str, content: bytes = b"", digest: str = "0" * 64) -> 
 
 
 @pytest.mark.parametrize("name", ["../submitted/files", "/etc/passwd", "a/../../x", "", "a//b", "a\0b", "./a"])
-def test_no_name_leads_out_of_a_folder(desk: Desk, machine: Machine, name: str) -> None:
-    job, connection = desk.job(), machine.connect()
+def test_no_name_leads_out_of_a_folder(keeper: Keeper, machine: Machine, name: str) -> None:
+    job, connection = keeper.job(), machine.connect()
     for act in (
         lambda: connection.put(put(job / "code", name), lambda _offset, _size: b""),
         lambda: connection.append(str(job / "code"), name, 0, b"x"),
@@ -112,19 +114,19 @@ def test_no_name_leads_out_of_a_folder(desk: Desk, machine: Machine, name: str) 
             act()
 
 
-def test_only_folders_of_the_own_job_are_written_to(desk: Desk, machine: Machine) -> None:
-    job, other, connection = desk.job(), desk.job("job-2"), machine.connect()
-    for path in (other / "result", job, job / "submitted", desk.home, desk.home / "environments" / "x"):
+def test_only_folders_of_the_own_job_are_written_to(keeper: Keeper, machine: Machine) -> None:
+    job, other, connection = keeper.job(), keeper.job("job-2"), machine.connect()
+    for path in (other / "result", job, job / "submitted", keeper.home, keeper.home / "environments" / "x"):
         with pytest.raises(Conflict, match="is no folder of job-1 that its tasks write to"):
             connection.append(str(path), "x", 0, b"x")
 
 
-def test_what_comes_from_a_task_that_was_given_up_changes_nothing(desk: Desk, machine: Machine) -> None:
-    job, results, connection = desk.job(), machine.sent("result"), machine.connect()
+def test_what_comes_from_a_task_that_was_given_up_changes_nothing(keeper: Keeper, machine: Machine) -> None:
+    job, results, connection = keeper.job(), machine.sent("result"), machine.connect()
     here = machine.home / "jobs" / "job-1" / "result"
     (here / "kept").write_text("1")
     results.send_files(connection, log_root="log", is_last=True)
-    desk.living.clear()
+    keeper.living.clear()
     (here / "late").write_text("a history that is over")
     (here / "kept").unlink()
 
@@ -135,40 +137,47 @@ def test_what_comes_from_a_task_that_was_given_up_changes_nothing(desk: Desk, ma
         machine.connect(task=TASK)
 
 
-def test_a_file_that_is_not_what_was_said_is_not_taken(desk: Desk, machine: Machine) -> None:
-    job, connection = desk.job(), machine.connect()
+def test_a_file_that_is_not_what_was_said_is_not_taken(keeper: Keeper, machine: Machine) -> None:
+    job, connection = keeper.job(), machine.connect()
     with pytest.raises(Conflict, match="arrived as something else"):
         connection.put(put(job / "result", "model.pt", b"12345"), lambda offset, size: b"12345"[offset : offset + size])
     assert list((job / "result").iterdir()) == []
 
 
-def test_a_large_file_is_sent_on_from_where_it_stopped(desk: Desk, machine: Machine) -> None:
-    job, results = desk.job(), machine.sent("result")
+def watch(
+    connection: FileConnection, patch: pytest.MonkeyPatch, meanwhile: Callable[[int], None] = lambda _offset: None
+) -> list[int]:
+    """Return the offsets of what is sent by a connection from now on; `meanwhile` is called with each."""
+    offsets: list[int] = []
+    put = connection.put
+
+    def watched(whole: Put, read: Callable[[int, int], bytes]) -> bool:
+        def noted(offset: int, num_bytes: int) -> bytes:
+            offsets.append(offset)
+            meanwhile(offset)
+            return read(offset, num_bytes)
+
+        return put(whole, noted)
+
+    patch.setattr(connection, "put", watched)
+    return offsets
+
+
+def test_a_large_file_is_sent_on_from_where_it_stopped(
+    keeper: Keeper, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, results = keeper.job(), machine.sent("result")
     content = os.urandom(5 << 20)
     (machine.home / "jobs" / "job-1" / "result" / "model.pt").write_bytes(content)
     first = machine.connect()
-    offsets: list[int] = []
-
-    def until_it_is_cut(whole: Put, read: object) -> bool:
-        def some(offset: int, size: int) -> bytes:
-            if offset >= 3 << 20:
-                first.close()
-            return content[offset : offset + size]
-
-        return whole.num_bytes > 0 and original(whole, some)
-
-    original = first.put
-    first.put = until_it_is_cut  # type: ignore[method-assign]
-    with pytest.raises(Exception, match="lost|closed"):
+    watch(first, monkeypatch, lambda offset: first.close() if offset >= 3 << 20 else None)
+    with pytest.raises(Unavailable, match="is lost"):
         results.send_files(first, log_root="log", is_last=True)
     draft = job / ".arriving"
     until(lambda: draft.is_dir() and sum(path.stat().st_size for path in draft.iterdir()) >= 2 << 20, "a part is there")
 
     second = machine.connect()
-    again = second.put
-    second.put = lambda whole, read: again(  # type: ignore[method-assign]
-        whole, lambda offset, size: (offsets.append(offset), read(offset, size))[1]
-    )
+    offsets = watch(second, monkeypatch)
     assert results.send_files(second, log_root="log", is_last=True) == []
     assert offsets[0] >= 2 << 20
     assert (job / "result" / "model.pt").read_bytes() == content

@@ -57,6 +57,17 @@ def test_what_is_said_of_the_server_s_own_machine_and_is_of_no_use_is_refused(
     assert any(said in problem.message for problem in cluster_problems(given(*words)))
 
 
+def test_folders_that_all_machines_see_are_taken_if_they_are_there(tmp_path: Path) -> None:
+    options = given("--cluster", "agents", "--shared", str(tmp_path), "--shared", "/")
+    assert list(cluster_problems(options)) == []
+    assert cluster_settings(options)["cluster"].shared == (tmp_path, Path("/"))
+
+    (problem,) = cluster_problems(given("--cluster", "agents", "--shared", str(tmp_path / "none")))
+    assert "is no folder; mount it, or make it" in problem.message
+    (problem,) = cluster_problems(given("--shared", str(tmp_path)))
+    assert "no other machine may join" in problem.message
+
+
 def test_machines_join_over_tls_only() -> None:
     (problem,) = cluster_problems(given("--cluster", "agents", tls=False))
 

@@ -48,8 +48,8 @@ from typing import Final, assert_never
 
 from pliant.cluster.agent.channel import AgentChannel
 from pliant.cluster.agent.devices import Devices, discover
+from pliant.cluster.agent.file_mover import FileMover
 from pliant.cluster.agent.free_ports import FreePorts
-from pliant.cluster.agent.job_files import JobFiles
 from pliant.cluster.agent.machine_watch import MachineReader, MachineWatch
 from pliant.cluster.agent.messages import (
     Acknowledge,
@@ -99,7 +99,7 @@ class Agent:
         clock: Clock,
         base_env: Mapping[str, str],
         deadline: OrphanDeadline | None = None,
-        files: JobFiles | None = None,
+        files: FileMover | None = None,
     ) -> None:
         """Begin a new term: adopt what an earlier agent left running, start a zygote, send the account of the node.
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from pliant.cluster import process
 from pliant.cluster.agent.devices import Devices
-from pliant.cluster.agent.messages import SidecarEnded
+from pliant.cluster.agent.messages import EndSidecar, SidecarEnded, StartSidecar
 from pliant.cluster.agent.orders import program_of
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.task_process import TaskProcess
@@ -64,6 +64,18 @@ class Sidecars:
         self._base_env = base_env
         self._send = send
         self._sidecars: dict[TaskId, _Sidecar] = {}
+
+    def obey(
+        self,
+        message: StartSidecar | EndSidecar,
+        tasks: Mapping[TaskId, TaskProcess],
+        zygote: Callable[[], ZygoteProcess],
+    ) -> None:
+        """Start a sidecar beside one of these tasks, or end one."""
+        if isinstance(message, EndSidecar):
+            self.end(message.sidecar_id)
+        else:
+            self.start(message.order, tasks.get(message.beside), zygote)
 
     def start(self, order: StartOrder, task: TaskProcess | None, zygote: Callable[[], ZygoteProcess]) -> None:
         """Have a sidecar forked beside a task that runs; else say why not.

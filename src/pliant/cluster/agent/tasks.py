@@ -16,20 +16,20 @@ from typing import Final
 
 from pliant.cluster import process
 from pliant.cluster.agent import remains
-from pliant.cluster.agent.devices import Devices, share_of_memory, thread_limits
+from pliant.cluster.agent.devices import Devices, share_of_memory
 from pliant.cluster.agent.exit_facts import lacks_pliant
 from pliant.cluster.agent.exit_reports import ExitReports
-from pliant.cluster.agent.job_files import JobFiles
+from pliant.cluster.agent.file_mover import FileMover
 from pliant.cluster.agent.limits import NodeLimits
 from pliant.cluster.agent.messages import (
     EndSidecar,
     FromAgent,
     Noted,
     Observed,
-    Readiness,
     Spent,
     StartSidecar,
 )
+from pliant.cluster.agent.node_zygote import NodeZygote
 from pliant.cluster.agent.orders import check, disk_folders, held_slots, job_of, program_of
 from pliant.cluster.agent.remains import Remains
 from pliant.cluster.agent.settings import AgentSettings
@@ -41,9 +41,8 @@ from pliant.cluster.json_lines import encode
 from pliant.cluster.zygote import records
 from pliant.cluster.zygote.deadline import LEFT_ALONE
 from pliant.cluster.zygote.handle import ZygoteProcess
-from pliant.cluster.zygote.messages import Ended, Launch, Started, Warm, ZygoteMessage
+from pliant.cluster.zygote.messages import Ended, Launch, Started, ZygoteMessage
 from pliant.cluster.zygote.records import Record
-from pliant.cluster.zygote.zygote import ZygoteSettings
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.ports import Clock, ExitFacts, LiveTask, StartOrder, TaskExit, TaskNote
 from pliant.files.folder import write_whole
@@ -55,8 +54,6 @@ _KEEP_RECORDS_S: Final = 86_400.0
 _EXIT_CODE_TIMEOUT_S: Final = 20.0
 """A process is gone this long before its exit code counts as unknown, though the zygote that writes it down lives."""
 _POLL_S: Final = 0.005
-_FLUSH_S: Final = 2.0
-_ZYGOTE_END_S: Final = 8.0
 _SPENT_IDS_PER_MESSAGE: Final = 1000
 _NOT_BEGUN: Final = "was ended before its files were on this machine"
 _NOT_BROUGHT: Final = "its files could not be brought to this machine: {}"
@@ -70,7 +67,7 @@ class Outside:
 
     send: Callable[[FromAgent], None]
     """Called with what the adapter shall learn; it only notes the message."""
-    files: JobFiles | None = None
+    files: FileMover | None = None
     """Brings and sends their files; None: this machine sees the server's."""
 
 
@@ -120,8 +117,9 @@ class Tasks:
         selector.register(self._limits, selectors.EVENT_READ, partial(self._limits.enforce, self._tasks))
         self._sidecars = Sidecars(settings, devices, base_env, send)
         self._adopt()
-        self._zygote: ZygoteProcess | None = None
-        self._start_zygote()
+        self._zygote = NodeZygote(settings, selector, term=term, base_env=base_env, send=send)
+        self._zygote.take, self._zygote.lost = self._take, self._note_lost
+        self._zygote.get()
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -150,7 +148,7 @@ class Tasks:
         if (task := self._tasks.get(task_id)) is None:
             return
         if task.is_coming:
-            self._end_unbegun(task, _NOT_BEGUN)
+            self._end(task, None, "", _NOT_BEGUN)
         else:
             task.send_signal(number)
 
@@ -161,12 +159,8 @@ class Tasks:
 
     def obey_about_sidecar(self, message: StartSidecar | EndSidecar) -> None:
         """Start a sidecar beside a task, or say so if that does not run here; or end one."""
-        if isinstance(message, EndSidecar):
-            self._sidecars.end(message.sidecar_id)
-            return
-        task = self._tasks.get(message.beside)
-        self._sidecars.start(message.order, task, lambda: self._zygote or self._start_zygote())
-        self._flush_zygote()
+        self._sidecars.obey(message, self._tasks, self._zygote.get)
+        self._zygote.flush()
 
     def retain(self, job_ids: tuple[JobId, ...]) -> None:
         """Remove what tasks of all other jobs have left in their spaces; an old order may lack some that live."""
@@ -183,13 +177,13 @@ class Tasks:
         for task in self._tasks.values():
             self._send(_observed(task.record, self._settings.node_id))
         self.exits.resend()
-        self._send(_readiness(self._zygote))
+        self._zygote.tell()
 
     def end_all(self, cause: str) -> None:
         """Kill every task, for a reason in words that follow its name; those that are told so already are left."""
         for task in self._tasks.values():
             if task.is_coming:
-                self._end_unbegun(task, cause)
+                self._end(task, None, "", cause)
             elif task.end is None and not task.cause:
                 task.cause = cause
                 task.send_signal(signal.SIGKILL)
@@ -213,11 +207,9 @@ class Tasks:
         """Send the last launches, unless a later agent has begun. The tasks go on, and a zygote that has children."""
         if newest:
             self._send_launches()
-        if (zygote := self._zygote) is not None:
-            self._selector.unregister(zygote)
-            zygote.flush_all(_FLUSH_S)
-            idle = all(task.record.zygote_pid not in (None, zygote.pid) for task in self._tasks.values())
-            zygote.end(_FLUSH_S if idle else 0.0, force=idle and zygote.warm is None)
+        self._zygote.close(
+            lambda zygote: any(task.record.zygote_pid in (None, zygote.pid) for task in self._tasks.values())
+        )
         for task in self._tasks.values():
             self._unwatch(task)
         for looking in (self._remains, self._limits):
@@ -229,33 +221,12 @@ class Tasks:
 
     def ask_zygote(self, now: float) -> float:
         """Ask the zygote whether it is well; return how long it has not answered, seconds."""
-        if self._zygote is None:
-            return 0.0
-        self._zygote.ping(now)
-        return self._zygote.silent_s(now)
-
-    def _start_zygote(self) -> ZygoteProcess:
-        entry, preload = self._settings.entry, self._settings.preload
-        settings = ZygoteSettings(state_dir=self._state_dir, term=self._term, entry=entry, preload=preload)
-        zygote = self._zygote = ZygoteProcess(settings, {**self._base_env, **thread_limits(1)})
-        self._selector.register(zygote, selectors.EVENT_READ, partial(self._receive_from, zygote))
-        self._send(_readiness(zygote))
-        return zygote
-
-    def _receive_from(self, zygote: ZygoteProcess) -> None:
-        messages = zygote.receive()
-        if messages is None:
-            self._replace_zygote(zygote)
-            return
-        for message in messages:
-            self._take(message, zygote)
+        return self._zygote.ask(now)
 
     def _take(self, message: ZygoteMessage, zygote: ZygoteProcess) -> None:
-        if isinstance(message, Warm):
-            self._send(_readiness(zygote))
-        elif not isinstance(message, Started | Ended):
+        if not isinstance(message, Started | Ended):
             return
-        elif (task := self._tasks.get(message.task_id)) is None:
+        if (task := self._tasks.get(message.task_id)) is None:
             self._sidecars.take(message)
         elif isinstance(message, Started):
             started = replace(task.record, pid=message.pid, stamp=message.stamp)
@@ -263,19 +234,12 @@ class Tasks:
         else:
             self._end(task, message.exit_code, message.error, message.cause)
 
-    def _replace_zygote(self, zygote: ZygoteProcess) -> None:
-        """Let the next start bring up a zygote; learn what became of the tasks that this one was to start.
+    def _note_lost(self, zygote: ZygoteProcess) -> None:
+        """Learn what became of the tasks that a zygote was to start which has ended.
 
         Its children live on and are watched by their pidfds; what it had not started yet the next one is told to.
         """
-        self._selector.unregister(zygote)
-        zygote.end(_ZYGOTE_END_S, force=True)
-        self._zygote = None
         self._sidecars.lose(zygote)
-        self._send(_readiness(None))
-        _log.warning(
-            "the zygote %s has ended; the next start brings up a new one (log: %s)", zygote.pid, zygote.log_path
-        )
         unknown = [task for task in self._tasks.values() if task.program is None and task.record.pid is None]
         for task in unknown:
             if not task.order_again(self._state_dir):
@@ -290,19 +254,13 @@ class Tasks:
             try:
                 if not records.begin(self._state_dir, task.record, term=self._term):
                     return
-                zygote = self._zygote or self._start_zygote()
                 self._spaces.make(task.space)
                 path = records.program_path(self._state_dir, program.task_id)
                 write_whole(path, encode(program), durable=False)
-                zygote.order(Launch(task_id=program.task_id, slots=task.record.slots))
+                self._zygote.order(Launch(task_id=program.task_id, slots=task.record.slots))
             except (OSError, ValueError) as error:
                 self._end(task, None, f"this machine cannot start a process: {error}")
-        self._flush_zygote()
-
-    def _flush_zygote(self) -> None:
-        if self._zygote is not None:
-            more = selectors.EVENT_WRITE if self._zygote.flush() else 0
-            self._selector.modify(self._zygote, selectors.EVENT_READ | more, partial(self._receive_from, self._zygote))
+        self._zygote.flush()
 
     # tasks and their ends
 
@@ -362,7 +320,7 @@ class Tasks:
     def _end(self, task: TaskProcess, exit_code: int | None, error: str, cause: str = "") -> None:
         """Note how a task's process ended; it keeps its slots while anything in its control group lives."""
         self._unwatch(task)
-        task.gone_at = None
+        task.gone_at, task.program, task.is_coming = None, None, False
         task.end, task.cause = (exit_code, error), task.cause or cause
         remains.end(task.record)
         self._sidecars.end_beside(task)
@@ -399,13 +357,7 @@ class Tasks:
                 task.is_coming = False
                 if ready.trouble:
                     self._files.forget(ready.task_id)
-                    task.program = None
                     self._end(task, None, _NOT_BROUGHT.format(ready.trouble))
-
-    def _end_unbegun(self, task: TaskProcess, cause: str) -> None:
-        """End a task whose files are still on their way."""
-        task.is_coming, task.program = False, None
-        self._end(task, None, "", cause)
 
     def _finish(self, task: TaskProcess, end: tuple[int | None, str], facts: ExitFacts) -> None:
         """Free the slots of a task of which nothing lives, and report it."""
@@ -444,14 +396,6 @@ def _observed(record: Record, node_id: NodeId) -> Observed:
         task=LiveTask(
             task_id=record.task_id, node_id=node_id, slots=record.slots, slot_share=record.slot_share, pid=record.pid
         )
-    )
-
-
-def _readiness(zygote: ZygoteProcess | None) -> Readiness:
-    if zygote is None or (warm := zygote.warm) is None:
-        return Readiness(pid=None if zygote is None else zygote.pid, warm=False)
-    return Readiness(
-        pid=zygote.pid, warm=True, warm_up_s=warm.seconds, missing=warm.missing, num_threads=warm.num_threads
     )
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from pliant.cluster.json_lines import decode, encode
-from pliant.cluster.mirror.desk import FileDesk, Grant
+from pliant.cluster.mirror.keeper import FileGrant, FileKeeper
 from pliant.cluster.mirror.messages import (
     CHUNK_BYTES,
     MAX_FETCHED,
@@ -21,18 +21,18 @@ from pliant.cluster.mirror.messages import (
     REQUESTS,
     Append,
     Claim,
-    Content,
     Fetch,
+    FileContent,
+    FilePart,
     Granted,
     Listing,
     ListTree,
     NotDone,
-    Part,
     Put,
     Remove,
     Request,
+    SendFrom,
     Taken,
-    Wanted,
 )
 from pliant.core.errors import NotFound, PliantError
 from pliant.core.job import NodeId
@@ -51,17 +51,17 @@ class FilesConnection:
     def __init__(
         self,
         name: NodeId,
-        desk: FileDesk,
+        keeper: FileKeeper,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         executor: Executor,
     ) -> None:
         self._name = name
-        self._desk = desk
+        self._keeper = keeper
         self._reader = reader
         self._writer = writer
         self._executor = executor
-        self._grant: Grant | None = None
+        self._grant: FileGrant | None = None
 
     async def serve(self) -> None:
         """Answer until the machine hangs up, or says what is no request."""
@@ -80,7 +80,7 @@ class FilesConnection:
         try:
             match asked:
                 case Claim():
-                    self._grant = await self._wait(lambda: self._desk.grant(self._name, asked))
+                    self._grant = await self._wait(lambda: self._keeper.grant(self._name, asked))
                     self._say(Granted())
                 case ListTree():
                     await self._list(asked)
@@ -92,13 +92,13 @@ class FilesConnection:
                     await self._append(asked)
                 case Remove():
                     grant = self._granted()
-                    await self._wait(lambda: self._desk.remove(grant, asked.path, asked.name))
+                    await self._wait(lambda: self._keeper.remove(grant, asked.path, asked.name))
                     self._say(Taken())
         except PliantError as error:
             self._say(NotDone(reason=str(error), is_gone=isinstance(error, NotFound)))
 
     async def _list(self, asked: ListTree) -> None:
-        digest, content = await self._wait(lambda: self._desk.listing(self._grant, asked))
+        digest, content = await self._wait(lambda: self._keeper.listing(self._grant, asked))
         self._say(Listing(digest=digest, num_bytes=len(content)))
         for start in range(0, len(content), CHUNK_BYTES):
             self._writer.write(content[start : start + CHUNK_BYTES])
@@ -110,11 +110,11 @@ class FilesConnection:
         for part in asked.files:
             await self._send(asked.path, part)
 
-    async def _send(self, path: str, part: Part) -> None:
+    async def _send(self, path: str, part: FilePart) -> None:
         try:
-            file = await self._wait(lambda: self._desk.read(self._grant, path, part.name))
+            file = await self._wait(lambda: self._keeper.read(self._grant, path, part.name))
         except (OSError, PliantError) as error:
-            self._say(Content(num_bytes=0, why_not=str(error) or type(error).__name__))
+            self._say(FileContent(num_bytes=0, why_not=str(error) or type(error).__name__))
             return
         try:
             await self._send_open(file, part.offset)
@@ -123,7 +123,7 @@ class FilesConnection:
 
     async def _send_open(self, file: OpenFile, offset: int) -> None:
         left = max(0, file.num_bytes - offset)
-        self._say(Content(num_bytes=left))
+        self._say(FileContent(num_bytes=left))
         at = offset
         while left:
             content = await self._wait(_reading(file.descriptor, min(CHUNK_BYTES, left), at))
@@ -135,8 +135,8 @@ class FilesConnection:
 
     async def _put(self, put: Put) -> None:
         grant = self._granted()
-        begun = await self._wait(lambda: self._desk.want(grant, put))
-        self._say(Wanted(offset=begun))
+        begun = await self._wait(lambda: self._keeper.want(grant, put))
+        self._say(SendFrom(offset=begun))
         if begun is None:
             return
         await asyncio.wait_for(self._writer.drain(), IDLE_S)
@@ -148,13 +148,13 @@ class FilesConnection:
                 raise OSError("it hung up in the middle of a file")
             if failed is None:
                 try:
-                    await self._wait(_writing(self._desk, grant, put, at, content))
+                    await self._wait(_writing(self._keeper, grant, put, at, content))
                 except PliantError as error:
                     failed = error  # the rest is on its way: it is read, and left
             at += len(content)
         if failed is not None:
             raise failed
-        await self._wait(lambda: self._desk.finish(grant, put))
+        await self._wait(lambda: self._keeper.finish(grant, put))
         self._say(Taken(num_bytes=put.num_bytes))
 
     async def _append(self, append: Append) -> None:
@@ -162,15 +162,15 @@ class FilesConnection:
             raise ValueError(f"it appends {append.num_bytes} bytes at once")
         content = await asyncio.wait_for(self._reader.readexactly(append.num_bytes), IDLE_S)
         grant = self._granted()
-        length = await self._wait(lambda: self._desk.append(grant, append.path, append.name, append.offset, content))
+        length = await self._wait(lambda: self._keeper.append(grant, append.path, append.name, append.offset, content))
         self._say(Taken(num_bytes=length))
 
-    def _granted(self) -> Grant:
+    def _granted(self) -> FileGrant:
         if self._grant is None:
             raise NotFound("it has claimed no task")
         return self._grant
 
-    def _say(self, answer: Granted | Listing | Content | Wanted | Taken | NotDone) -> None:
+    def _say(self, answer: Granted | Listing | FileContent | SendFrom | Taken | NotDone) -> None:
         self._writer.write(encode(answer))
 
     def _wait(self, work: Callable[[], _T]) -> Awaitable[_T]:
@@ -194,5 +194,5 @@ def _reading(file: int, num_bytes: int, at: int) -> Callable[[], bytes]:
     return lambda: os.pread(file, num_bytes, at)
 
 
-def _writing(desk: FileDesk, grant: Grant, put: Put, at: int, content: bytes) -> Callable[[], None]:
-    return lambda: desk.write(grant, put, at, content)
+def _writing(keeper: FileKeeper, grant: FileGrant, put: Put, at: int, content: bytes) -> Callable[[], None]:
+    return lambda: keeper.write(grant, put, at, content)

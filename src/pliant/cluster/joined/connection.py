@@ -36,7 +36,7 @@ from pliant.cluster.link.messages import (
     Versions,
     Welcome,
 )
-from pliant.cluster.mirror.desk import FileDesk
+from pliant.cluster.mirror.keeper import FileKeeper
 from pliant.core.errors import Forbidden, PliantError, Unauthorized, Unavailable
 from pliant.core.job import NodeId
 from pliant.core.plan import NodeView
@@ -75,7 +75,7 @@ class HubState:
     strangers: dict["NodeConnection", None] = field(default_factory=dict)
     """The oldest first."""
     connections: dict[NodeId, "NodeConnection"] = field(default_factory=dict)
-    desk: FileDesk | None = None
+    keeper: FileKeeper | None = None
     """Hands out and takes in files; None: all machines see the state folder."""
     carrying: dict[NodeId, set[asyncio.Transport]] = field(default_factory=dict)
     """Connections for files."""
@@ -255,15 +255,17 @@ class NodeConnection(asyncio.Protocol):
         if name is None or transport is None or transport.is_closing():
             return
         held = hub.carrying.setdefault(name, set())
-        if hub.desk is None or len(held) >= _MAX_CARRYING:
-            self.end("this server hands out no files" if hub.desk is None else "it has too many connections for files")
+        if hub.keeper is None or len(held) >= _MAX_CARRYING:
+            self.end(
+                "this server hands out no files" if hub.keeper is None else "it has too many connections for files"
+            )
             return
         self._let_go()
         self._send(Carrying())
         held.add(transport)
         try:
             reader, writer = stream_of(transport, bytes(self._buffer), hub.loop)
-            await FilesConnection(name, hub.desk, reader, writer, hub.disk).serve()
+            await FilesConnection(name, hub.keeper, reader, writer, hub.disk).serve()
         finally:
             held.discard(transport)
 

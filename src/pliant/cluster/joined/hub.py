@@ -17,7 +17,7 @@ from typing import Any, Final
 from pliant.cluster.joined.admission import HubSettings, NodeAdmission
 from pliant.cluster.joined.connection import GREETING_S, HubState, NodeConnection
 from pliant.cluster.joined.nodes import ClusterOfNodes
-from pliant.cluster.mirror.desk import FileDesk
+from pliant.cluster.mirror.keeper import FileKeeper
 from pliant.core.job import NodeId
 
 _log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class NodeHub:
         nodes: ClusterOfNodes,
         admission: NodeAdmission,
         settings: HubSettings,
-        desk: FileDesk | None = None,
+        keeper: FileKeeper | None = None,
     ) -> None:
         """Take a bound socket, the server's end of TLS (which asks for certificates), and who decides what."""
         self._loop = asyncio.new_event_loop()
@@ -51,7 +51,7 @@ class NodeHub:
             loop=self._loop,
             in_thread=self._in_thread,
             begin=self._begin,
-            desk=desk,
+            keeper=keeper,
             disk=self._disk,
         )
         self._sock = sock

@@ -16,9 +16,9 @@ from typing import Final
 
 from pliant.cluster.mirror.connection import FileConnection
 from pliant.cluster.mirror.content import FOLDER, ContentFolder
-from pliant.cluster.mirror.desk import JOBS
-from pliant.cluster.mirror.entries import Entry
-from pliant.cluster.mirror.messages import Part
+from pliant.cluster.mirror.entries import TreeEntry
+from pliant.cluster.mirror.keeper import JOBS
+from pliant.cluster.mirror.messages import FilePart
 from pliant.core.errors import Conflict
 from pliant.files.untrusted.beneath import open_beneath
 from pliant.files.untrusted.opening import open_folder
@@ -42,7 +42,7 @@ def facts_of(found: os.stat_result) -> Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Placed:
     """A file that is here as the server has it."""
 
     facts: Facts
@@ -97,7 +97,7 @@ class Bringer:
 
     def bring(
         self, connection: FileConnection, tree: Tree, *, known: str = "", but: Collection[str] = ()
-    ) -> tuple[str, Mapping[str, Known]]:
+    ) -> tuple[str, Mapping[str, Placed]]:
         """Make a tree here what it is on the server; return the digest of its listing, and what is here of it now.
 
         Args:
@@ -124,8 +124,8 @@ class Bringer:
         raise AssertionError("the last try returns or raises")
 
     def _bring(
-        self, connection: FileConnection, tree: Tree, entries: tuple[Entry, ...], but: frozenset[str]
-    ) -> dict[str, Known]:
+        self, connection: FileConnection, tree: Tree, entries: tuple[TreeEntry, ...], but: frozenset[str]
+    ) -> dict[str, Placed]:
         self._make_way(tree, entries)
         here = _files_here(tree.place, but)
         files = [entry for entry in entries if entry.is_file]
@@ -145,12 +145,12 @@ class Bringer:
             if tree.is_own or tree.keeps_owner:
                 put_folder(tree.place / entry.name, mode=_mode(tree, entry), owner=_owner(tree, entry))
         return {
-            entry.name: Known(facts=facts, digest=entry.says)
+            entry.name: Placed(facts=facts, digest=entry.says)
             for entry in files
             if (facts := _facts_at(tree.place / entry.name if entry.name else tree.place)) is not None
         }
 
-    def _make_way(self, tree: Tree, entries: tuple[Entry, ...]) -> None:
+    def _make_way(self, tree: Tree, entries: tuple[TreeEntry, ...]) -> None:
         """Make the folder itself, and those on the way to it."""
         is_file = len(entries) == 1 and not entries[0].name and entries[0].is_file
         parts = [part for part in tree.place.inside.split("/") if part]
@@ -162,7 +162,7 @@ class Bringer:
                 owner = _us() if tree.is_own or way.inside == part else None
                 put_folder(way, mode=0o755 if tree.keeps_owner else 0o700, owner=owner)
 
-    def _fetch(self, connection: FileConnection, tree: Tree, missing: list[Entry]) -> None:
+    def _fetch(self, connection: FileConnection, tree: Tree, missing: list[TreeEntry]) -> None:
         content = self._content(tree)
         wanted = {entry.says: entry for entry in missing}
         ours = set()
@@ -172,10 +172,10 @@ class Bringer:
             for digest in ours:
                 entry = wanted[digest]
                 begun = content.begun(digest)
-                parts.append(Part(name=entry.name, offset=begun if begun < entry.num_bytes else 0))
+                parts.append(FilePart(name=entry.name, offset=begun if begun < entry.num_bytes else 0))
                 by_name[entry.name] = digest
 
-            def place(part: Part, num_bytes: int, pieces: Iterator[bytes]) -> None:
+            def place(part: FilePart, num_bytes: int, pieces: Iterator[bytes]) -> None:
                 digest = by_name[part.name]
                 content.write(digest, part.offset, num_bytes, pieces)
                 ours.discard(digest)
@@ -189,7 +189,7 @@ class Bringer:
             if not content.wait(digest):
                 raise Conflict(f"{tree.path}/{wanted[digest].name} has not come whole")
 
-    def _put_folders_and_links(self, tree: Tree, entries: tuple[Entry, ...]) -> None:
+    def _put_folders_and_links(self, tree: Tree, entries: tuple[TreeEntry, ...]) -> None:
         for entry in entries:
             if entry.is_folder:
                 mode = _mode(tree, entry) | stat.S_IRWXU
@@ -197,7 +197,7 @@ class Bringer:
             elif entry.is_link and (tree.is_own or tree.keeps_owner):
                 put_link(tree.place / entry.name, entry.says, owner=_owner(tree, entry))
 
-    def _put(self, tree: Tree, entry: Entry) -> None:
+    def _put(self, tree: Tree, entry: TreeEntry) -> None:
         content = self._content(tree)
         if not content.has(entry.says):
             raise Conflict(f"{tree.path}/{entry.name} was moved away meanwhile")  # the same large file twice
@@ -241,15 +241,15 @@ def _below(root: Path, place: Path) -> UntrustedPath:
     return UntrustedPath(root, "/".join(place.relative_to(root).parts))
 
 
-def _owner(tree: Tree, entry: Entry) -> tuple[int, int] | None:
+def _owner(tree: Tree, entry: TreeEntry) -> tuple[int, int] | None:
     """Return whose something is to be; None: as the topmost folder."""
     if tree.keeps_owner:
         return entry.uid, entry.gid
     return (os.geteuid(), _group(tree)) if tree.is_own else None
 
 
-def _mode(tree: Tree, entry: Entry) -> int:
-    """Return with which rights something is to be here: its own, and of a tree that a group may read, for that group."""
+def _mode(tree: Tree, entry: TreeEntry) -> int:
+    """Return with which rights something is to be here: of a tree that a group may read, also for that group."""
     mode = stat.S_IMODE(entry.mode) & 0o777
     if tree.is_own and _group(tree) != os.getegid():
         return mode & 0o700 | (mode & 0o500) >> 3
@@ -257,7 +257,7 @@ def _mode(tree: Tree, entry: Entry) -> int:
 
 
 def _group(tree: Tree) -> int:
-    """Return the group that the server's own may be read by here: that of tasks, once one has begun; see `isolation`."""
+    """Return the group that may read the server's own here: that of tasks, once one has begun; see `isolation`."""
     found = _stat_at(tree.place)
     return os.getegid() if found is None else found.st_gid
 
@@ -273,7 +273,7 @@ def _files_here(place: UntrustedPath, but: frozenset[str]) -> Mapping[str, os.st
     return {}
 
 
-def _is_here(tree: Tree, entry: Entry, here: Mapping[str, os.stat_result]) -> bool:
+def _is_here(tree: Tree, entry: TreeEntry, here: Mapping[str, os.stat_result]) -> bool:
     """Tell whether a file is here as the server has it, by length, time and rights."""
     facts = here.get(entry.name) if entry.name else _stat_at(tree.place)
     if facts is None or not stat.S_ISREG(facts.st_mode):

@@ -13,7 +13,7 @@ from pliant.cluster.link.authority import SERVER_NAME
 from pliant.cluster.link.dial import DIAL_S, ServerHost
 from pliant.cluster.link.identity import NodeIdentity
 from pliant.cluster.link.messages import TO_NODE, Carry, Carrying, JoinRefused, Versions
-from pliant.cluster.mirror.entries import Entry, unpack_listing
+from pliant.cluster.mirror.entries import TreeEntry, unpack_listing
 from pliant.cluster.mirror.messages import (
     ANSWERS,
     CHUNK_BYTES,
@@ -22,17 +22,17 @@ from pliant.cluster.mirror.messages import (
     MAX_REQUEST_BYTES,
     Append,
     Claim,
-    Content,
     Fetch,
+    FileContent,
+    FilePart,
     Granted,
     Listing,
     ListTree,
     NotDone,
-    Part,
     Put,
     Remove,
+    SendFrom,
     Taken,
-    Wanted,
 )
 from pliant.core.errors import Conflict, NotFound, Unavailable
 
@@ -42,7 +42,7 @@ _LISTING_S: Final = 3600.0
 """The first listing of a large data set reads all of it."""
 _A = TypeVar("_A")
 
-Place = Callable[[Part, int, Iterator[bytes]], None]
+Place = Callable[[FilePart, int, Iterator[bytes]], None]
 """Takes a file: which part, how many bytes follow, and these."""
 
 
@@ -116,7 +116,7 @@ class FileConnection:
         """Speak for a task from now on."""
         self._ask(claim, Granted)
 
-    def list(self, path: str, *, known: str = "", but: Sequence[str] = ()) -> tuple[str, tuple[Entry, ...] | None]:
+    def list(self, path: str, *, known: str = "", but: Sequence[str] = ()) -> tuple[str, tuple[TreeEntry, ...] | None]:
         """Return the digest of what is in a folder, and what it is; None if the digest is the known one."""
         self._sock.settimeout(_LISTING_S)
         try:
@@ -133,13 +133,13 @@ class FileConnection:
         except ValueError as error:
             raise self._lost(str(error)) from error
 
-    def fetch(self, path: str, parts: Sequence[Part], place: Place) -> None:
+    def fetch(self, path: str, parts: Sequence[FilePart], place: Place) -> None:
         """Fetch files of a folder; each is handed to `place`."""
         for first in range(0, len(parts), MAX_FETCHED):
             asked = parts[first : first + MAX_FETCHED]
             self._send(Fetch(path=path, files=tuple(asked)))
             for part in asked:
-                content = self._answer(Content)
+                content = self._answer(FileContent)
                 if content.why_not:
                     self.close()  # the rest of what was asked for is on its way
                     raise Conflict(f"{path}/{part.name} cannot be fetched: {content.why_not}")
@@ -152,7 +152,7 @@ class FileConnection:
 
     def put(self, put: Put, read: Callable[[int, int], bytes]) -> bool:
         """Send a file, of which `read` returns bytes from an offset on; tell whether it was as long as was said."""
-        offset = self._ask(put, Wanted).offset
+        offset = self._ask(put, SendFrom).offset
         if offset is None:
             return True
         is_whole = True

@@ -16,7 +16,7 @@ _NUM_FIELDS: Final = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TreeEntry:
     """A file, a folder or a link."""
 
     name: str
@@ -46,7 +46,7 @@ class Entry:
         return stat.S_ISLNK(self.mode)
 
 
-def pack_listing(entries: Iterable[Entry]) -> tuple[str, bytes]:
+def pack_listing(entries: Iterable[TreeEntry]) -> tuple[str, bytes]:
     """Return the digest of a listing, and its bytes."""
     lines = "".join(
         json.dumps([one.name, one.mode, one.num_bytes, one.mtime_ns, one.says, one.uid, one.gid]) + "\n"
@@ -55,7 +55,7 @@ def pack_listing(entries: Iterable[Entry]) -> tuple[str, bytes]:
     return hashlib.sha256(lines).hexdigest(), gzip.compress(lines, 1, mtime=0)
 
 
-def unpack_listing(content: bytes) -> tuple[Entry, ...]:
+def unpack_listing(content: bytes) -> tuple[TreeEntry, ...]:
     """Return what a listing says.
 
     Raises:
@@ -83,14 +83,14 @@ def check_name(name: str) -> str:
     return name
 
 
-def _entry(given: object) -> Entry:
+def _entry(given: object) -> TreeEntry:
     if not isinstance(given, list) or len(given) != _NUM_FIELDS:
         raise ValueError("a listing has a line that is none")
     name, mode, num_bytes, mtime_ns, says, uid, gid = given
     numbers = (mode, num_bytes, mtime_ns, uid, gid)
     if not isinstance(name, str) or not isinstance(says, str) or any(type(one) is not int for one in numbers):
         raise ValueError("a listing has a line that is none")
-    entry = Entry(name=name, mode=mode, num_bytes=num_bytes, mtime_ns=mtime_ns, says=says, uid=uid, gid=gid)
+    entry = TreeEntry(name=name, mode=mode, num_bytes=num_bytes, mtime_ns=mtime_ns, says=says, uid=uid, gid=gid)
     if name or not entry.is_file:
         check_name(name)
     if num_bytes < 0 or not (entry.is_file or entry.is_folder or entry.is_link):

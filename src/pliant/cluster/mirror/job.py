@@ -4,7 +4,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pliant.cluster.mirror.desk import JOBS, WRITTEN
+from pliant.cluster.mirror.keeper import JOBS, WRITTEN
 from pliant.cluster.mirror.sending import ASK, SentTree
 from pliant.core.job import TaskId
 from pliant.files.untrusted.path import UntrustedPath

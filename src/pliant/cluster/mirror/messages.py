@@ -9,9 +9,9 @@ machine asks and the server answers, one after the other. Whatever has a length 
     ListTree(path="/…/jobs/job-1/code")  ──────▶
                                          ◀──────  Listing(num_bytes=812), and its bytes
     Fetch(path=…, files=(train.py, …))   ──────▶
-                                         ◀──────  Content(num_bytes=4096), and its bytes, for each of them
+                                         ◀──────  FileContent(num_bytes=4096), and its bytes, for each of them
     Put(path=…, name="model.pt", …)      ──────▶
-                                         ◀──────  Wanted(offset=0)
+                                         ◀──────  SendFrom(offset=0)
     its bytes                            ──────▶
                                          ◀──────  Taken()
 """
@@ -59,7 +59,7 @@ class ListTree:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class FilePart:
     """A file, from an offset on."""
 
     name: str
@@ -71,7 +71,7 @@ class Fetch:
     """These files of a folder."""
 
     path: str
-    files: tuple[Part, ...]
+    files: tuple[FilePart, ...]
     kind: Literal["fetch"] = "fetch"
 
 
@@ -131,7 +131,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class FileContent:
     """A file, from the offset on that was asked for."""
 
     num_bytes: int
@@ -141,7 +141,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SendFrom:
     """Send the file from this offset on; all that comes before is here. None: all of it is."""
 
     offset: int | None
@@ -168,7 +168,7 @@ class NotDone:
 
 
 Request = Claim | ListTree | Fetch | Put | Append | Remove
-Answer = Granted | Listing | Content | Wanted | Taken | NotDone
+Answer = Granted | Listing | FileContent | SendFrom | Taken | NotDone
 
 REQUESTS: Final[Mapping[str, type[Request]]] = by_kind((Claim, ListTree, Fetch, Put, Append, Remove))
-ANSWERS: Final[Mapping[str, type[Answer]]] = by_kind((Granted, Listing, Content, Wanted, Taken, NotDone))
+ANSWERS: Final[Mapping[str, type[Answer]]] = by_kind((Granted, Listing, FileContent, SendFrom, Taken, NotDone))

@@ -1,4 +1,4 @@
-"""A machine's files of jobs, where it does not see the server's state folder; implements `cluster.agent.job_files`.
+"""A machine's files of jobs, where it does not see the server's state folder; implements `cluster.agent.file_mover`.
 
 Three kinds of threads: some bring what tasks need, some send files, some send logs, so that a large file keeps no log
 waiting. One thread looks at what is due: logs four times a second, files every other second or less often if that is
@@ -18,12 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pliant.cluster.agent.job_files import FilesReady
+from pliant.cluster.agent.file_mover import FilesReady
 from pliant.cluster.mirror.bringing import Bringer
 from pliant.cluster.mirror.brought import Brought
 from pliant.cluster.mirror.connection import FileConnection, FileServer
-from pliant.cluster.mirror.desk import ADDRESS, JOBS, paths_of
 from pliant.cluster.mirror.job import CHECKPOINTS, LOGS, RESULT, MirroredJob, job_folder
+from pliant.cluster.mirror.keeper import ADDRESS, JOBS, paths_of
 from pliant.cluster.mirror.messages import Claim, Put
 from pliant.cluster.zygote.records import Record
 from pliant.core.errors import Conflict, NoSpace, NotFound, PliantError, Unavailable

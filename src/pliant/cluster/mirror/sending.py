@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from pliant.cluster.mirror.bringing import Facts, Known, facts_of
-from pliant.cluster.mirror.desk import digest_of_open
+from pliant.cluster.mirror.bringing import Facts, Placed, facts_of
+from pliant.cluster.mirror.keeper import digest_of_open
 from pliant.cluster.mirror.messages import CHUNK_BYTES, Put
 from pliant.core.errors import Conflict
 from pliant.files.untrusted.opening import OpenFile, hollowness, open_below, open_folder
@@ -49,14 +49,14 @@ class SentTree:
 
     path: str
     place: UntrustedPath
-    known: dict[str, Known] = field(default_factory=dict)
+    known: dict[str, Placed] = field(default_factory=dict)
     sent: dict[str, int] = field(default_factory=dict)
     """Of logs: how many bytes the server has."""
     refused: dict[str, Facts] = field(default_factory=dict)
     """What the server does not take as it is."""
     not_before: dict[str, float] = field(default_factory=dict)
 
-    def note(self, brought: Mapping[str, Known]) -> None:
+    def note(self, brought: Mapping[str, Placed]) -> None:
         """Take note of what was brought."""
         self.known.update(brought)
 
@@ -144,7 +144,7 @@ class SentTree:
                     pause_s = min(_MAX_PAUSE_S, _PAUSE_SHARE * (now() - began_at))
                     self.not_before[found.name] = now() + pause_s
                     return
-            self.known[found.name] = Known(facts=facts, digest=digest)
+            self.known[found.name] = Placed(facts=facts, digest=digest)
             self.refused.pop(found.name, None)
 
     def _remove_gone(self, connection: Taker, there: Collection[str]) -> None:

@@ -21,7 +21,7 @@ from pliant.cluster.launcher import LaunchPlan
 from pliant.cluster.link.authority import FOLDER, Authority, fingerprint, name_in, open_authority
 from pliant.cluster.link.messages import Join, Joined, NodeRules
 from pliant.cluster.link.versions import versions
-from pliant.cluster.mirror.desk import FileDesk
+from pliant.cluster.mirror.keeper import FileKeeper
 from pliant.cluster.node import KnownNode, NodeCluster
 from pliant.cluster.ray.messages import BeginRay
 from pliant.control.requests.autoscaling import AutoscaledPool
@@ -119,22 +119,15 @@ def open_machines(
     host = listener.machines_host or settings.host
     address = f"{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
     rules = _rules(agent, home, settings)
-    _mark_shared(rules)
-    announcement = home.path / AGENTS_FILE
-    write_whole(announcement, json.dumps({"servers": [address], "probe": rules.probe}).encode(), mode=0o644)
-    desk = FileDesk(
-        home=home.path, data_root=settings.data_root or home.path / DATA, secret=home.secret, job_of=nodes.job_of
-    )
-    nodes.sign = desk.ticket
+    announcement = _announce(rules, address)
     hub = NodeHub(
         sock,
         authority.server_context(),
         nodes,
         PoolAdmission(authority, joining, clock.now),
         HubSettings(versions=versions(), rules=rules, may_renew=is_sure),
-        desk,
+        _keeper(rules, home, nodes),
     )
-
     room = _joining_room(joining, authority, address, nodes, hub)
     own_name = settings.cluster.machine_name or own_machine_name()
     return MachinesRoom(
@@ -290,12 +283,24 @@ def _rules(agent: AgentSettings, home: Home, settings: ServerSettings) -> NodeRu
     )
 
 
-def _mark_shared(rules: NodeRules) -> None:
-    """Write into the folders that all machines must see by what they know them.
+def _keeper(rules: NodeRules, home: Home, nodes: ClusterOfNodes) -> FileKeeper:
+    """Return who hands out files to machines that do not see the state folder, by tickets that orders have."""
+    keeper = FileKeeper(home=home.path, data_root=Path(rules.data_root), secret=home.secret, job_of=nodes.job_of)
+    nodes.sign = keeper.ticket
+    return keeper
+
+
+def _announce(rules: NodeRules, address: str) -> Path:
+    """Write where agents find the server, and into folders that all must see by what they know them.
+
+    Returns:
+        the file that says where.
 
     Raises:
-        Unavailable: one cannot be written.
+        Unavailable: a folder that is to be shared cannot be written.
     """
+    announcement = Path(rules.home) / AGENTS_FILE
+    write_whole(announcement, json.dumps({"servers": [address], "probe": rules.probe}).encode(), mode=0o644)
     for folder in map(Path, rules.shared):
         try:
             write_whole(shared_probe(folder, rules.probe), json.dumps({"probe": rules.probe}).encode(), mode=0o644)
@@ -304,6 +309,7 @@ def _mark_shared(rules: NodeRules) -> None:
                 f"nothing can be written in {folder}, which is to be shared by all machines: {error.strerror}; see "
                 f"that it is mounted, or leave --shared out"
             ) from error
+    return announcement
 
 
 def own_address(settings: ServerSettings, listener: Listener) -> str:

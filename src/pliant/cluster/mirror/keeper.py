@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from pliant.cluster.mirror.entries import Entry, check_name, pack_listing
+from pliant.cluster.mirror.entries import TreeEntry, check_name, pack_listing
 from pliant.cluster.mirror.messages import CHUNK_BYTES, Claim, ListTree, Put
 from pliant.core.errors import Forbidden, InvalidInput, NotFound
 from pliant.core.job import NodeId, TaskId
@@ -63,7 +63,7 @@ def paths_of(order: StartOrder) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class FileGrant:
     """What a machine may read and write for one task."""
 
     node_id: NodeId
@@ -79,7 +79,7 @@ class Grant:
 
 
 @dataclass(slots=True, kw_only=True)
-class FileDesk:
+class FileKeeper:
     """Hands out and takes in. Safe to use from any thread."""
 
     home: Path
@@ -96,7 +96,7 @@ class FileDesk:
         """Return the ticket of an order."""
         return ticket_of(self.secret, order.node_id, order.task_id, paths_of(order))
 
-    def grant(self, node_id: NodeId, claim: Claim) -> Grant:
+    def grant(self, node_id: NodeId, claim: Claim) -> FileGrant:
         """Return what a machine may do for a task.
 
         Raises:
@@ -107,13 +107,13 @@ class FileDesk:
         job_id = self.job_of(node_id, task_id)
         if job_id is None:
             raise NotFound(f"no task {claim.task_id!r:.80} lives on {node_id}, as far as the server knows")
-        grant = Grant(node_id=node_id, task_id=task_id, job_id=job_id)
+        grant = FileGrant(node_id=node_id, task_id=task_id, job_id=job_id)
         if not claim.ticket:
             return grant
         right = ticket_of(self.secret, node_id, claim.task_id, claim.paths)
         if not hmac.compare_digest(claim.ticket, right):
             raise Forbidden(f"the ticket of task {claim.task_id!r:.80} is none of this server's")
-        return Grant(
+        return FileGrant(
             node_id=node_id,
             task_id=task_id,
             job_id=job_id,
@@ -122,7 +122,7 @@ class FileDesk:
 
     # what is read
 
-    def listing(self, grant: Grant | None, asked: ListTree) -> tuple[str, bytes]:
+    def listing(self, grant: FileGrant | None, asked: ListTree) -> tuple[str, bytes]:
         """Return the digest of what is in a folder, and the listing; nothing of it if the machine has it.
 
         Raises:
@@ -133,7 +133,7 @@ class FileDesk:
             digest, content = pack_listing(self._entries(top, frozenset(asked.but)))
         return digest, b"" if digest == asked.known else content
 
-    def read(self, grant: Grant | None, path: str, name: str) -> OpenFile:
+    def read(self, grant: FileGrant | None, path: str, name: str) -> OpenFile:
         """Return a file that is open; who calls this closes it.
 
         Raises:
@@ -144,7 +144,7 @@ class FileDesk:
             return top.open(check_name(name) if name else "")
 
     @contextmanager
-    def _open(self, grant: Grant | None, path: str) -> Iterator["_Top"]:
+    def _open(self, grant: FileGrant | None, path: str) -> Iterator["_Top"]:
         try:
             top = self._top(grant, path)
         except OSError as error:
@@ -154,7 +154,7 @@ class FileDesk:
         finally:
             top.close()
 
-    def _top(self, grant: Grant | None, path: str) -> "_Top":
+    def _top(self, grant: FileGrant | None, path: str) -> "_Top":
         place = Path(path)
         if ".." in place.parts or not place.is_absolute():
             raise Forbidden(f"{path!r:.200} is no whole path")
@@ -173,7 +173,7 @@ class FileDesk:
             return _Top(os.open(place, os.O_PATH | os.O_CLOEXEC))
         raise Forbidden(f"{path!r:.200} lies outside of the state folder and of the data root: machines have their own")
 
-    def _entries(self, top: "_Top", but: Collection[str]) -> Iterator[Entry]:
+    def _entries(self, top: "_Top", but: Collection[str]) -> Iterator[TreeEntry]:
         for found in top.walk(frozenset(but)):
             facts, says = found.facts, ""
             if stat.S_ISREG(facts.st_mode):
@@ -193,7 +193,7 @@ class FileDesk:
                     continue
             elif not stat.S_ISDIR(facts.st_mode):
                 continue
-            yield Entry(
+            yield TreeEntry(
                 name=found.name,
                 mode=facts.st_mode,
                 num_bytes=facts.st_size if stat.S_ISREG(facts.st_mode) else 0,
@@ -217,7 +217,7 @@ class FileDesk:
 
     # what is written
 
-    def want(self, grant: Grant, put: Put) -> int | None:
+    def want(self, grant: FileGrant, put: Put) -> int | None:
         """Return from which offset on a file is wanted; None: it is there already.
 
         Raises:
@@ -241,7 +241,7 @@ class FileDesk:
             check_room(place.root, put.num_bytes - begun)
         return begun
 
-    def write(self, grant: Grant, put: Put, offset: int, content: bytes) -> None:
+    def write(self, grant: FileGrant, put: Put, offset: int, content: bytes) -> None:
         """Write a piece of a file that is wanted.
 
         Raises:
@@ -257,7 +257,7 @@ class FileDesk:
             finally:
                 os.close(file)
 
-    def finish(self, grant: Grant, put: Put) -> None:
+    def finish(self, grant: FileGrant, put: Put) -> None:
         """Put a file in its place, now that all of it is here.
 
         Raises:
@@ -278,7 +278,7 @@ class FileDesk:
                 os.close(file)
             put_file(draft, place, mode=put.mode, mtime_ns=put.mtime_ns)
 
-    def append(self, grant: Grant, path: str, name: str, offset: int, content: bytes) -> int:
+    def append(self, grant: FileGrant, path: str, name: str, offset: int, content: bytes) -> int:
         """Write to a log from an offset on; return how long it is then.
 
         Raises:
@@ -289,7 +289,7 @@ class FileDesk:
             check_room(place.root, len(content))
             return append_at(place, offset, content)
 
-    def remove(self, grant: Grant, path: str, name: str) -> None:
+    def remove(self, grant: FileGrant, path: str, name: str) -> None:
         """Remove what the task has removed.
 
         Raises:
@@ -299,7 +299,7 @@ class FileDesk:
         with translate_disk_errors(place.root):
             remove_file(place)
 
-    def _place(self, grant: Grant, path: str, name: str) -> UntrustedPath:
+    def _place(self, grant: FileGrant, path: str, name: str) -> UntrustedPath:
         job = self.home / JOBS / grant.job_id
         folders = {str(job / folder): folder for folder in WRITTEN}
         if path not in folders:

@@ -18,7 +18,7 @@ class FilesReady:
     """Why it is not, in words."""
 
 
-class JobFiles(Protocol):
+class FileMover(Protocol):
     """Brings and sends. Nothing here waits: what was done is there to be received when the file is ready."""
 
     def fileno(self) -> int:
