@@ -110,10 +110,12 @@ def _serve(options: argparse.Namespace) -> int:
     _log.info(
         "%s serves the server at %s; its tasks are reached at %s", identity.name, connection.address, settings.host
     )
-    agent.run()
-    link.close()
-    if files is not None:
-        files.close()
+    try:
+        agent.run()
+        link.close()
+    finally:
+        if files is not None:
+            files.close()
     return 2
 
 

@@ -54,13 +54,26 @@ class FilesConnection:
         keeper: FileKeeper,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        executor: Executor,
+        executors: tuple[Executor, Executor],
+        *,
+        may_write: Callable[[], bool],
     ) -> None:
+        """Take a connection of a machine that has said who it is.
+
+        Args:
+            name: the machine's.
+            keeper: hands out and takes in.
+            reader: from the machine.
+            writer: to it.
+            executors: where the disk is waited for, and where all of a tree may have to be read.
+            may_write: tells whether this server still leads for sure.
+        """
         self._name = name
         self._keeper = keeper
         self._reader = reader
         self._writer = writer
-        self._executor = executor
+        self._executor, self._listing = executors
+        self._may_write = may_write
         self._grant: FileGrant | None = None
 
     async def serve(self) -> None:
@@ -98,7 +111,8 @@ class FilesConnection:
             self._say(NotDone(reason=str(error), is_gone=isinstance(error, NotFound)))
 
     async def _list(self, asked: ListTree) -> None:
-        digest, content = await self._wait(lambda: self._keeper.listing(self._grant, asked))
+        loop = asyncio.get_running_loop()
+        digest, content = await loop.run_in_executor(self._listing, self._keeper.listing, self._grant, asked)
         self._say(Listing(digest=digest, num_bytes=len(content)))
         for start in range(0, len(content), CHUNK_BYTES):
             self._writer.write(content[start : start + CHUNK_BYTES])
@@ -166,6 +180,8 @@ class FilesConnection:
         self._say(Taken(num_bytes=length))
 
     def _granted(self) -> FileGrant:
+        if not self._may_write():
+            raise OSError("this server is not sure to lead its pool; another one may")
         if self._grant is None:
             raise NotFound("it has claimed no task")
         return self._grant

@@ -79,8 +79,8 @@ class HubState:
     """Hands out and takes in files; None: all machines see the state folder."""
     carrying: dict[NodeId, set[asyncio.Transport]] = field(default_factory=dict)
     """Connections for files."""
-    disk: Executor
-    """Where files are waited for."""
+    disks: tuple[Executor, Executor]
+    """Where files are waited for, and where all of a tree may have to be read."""
 
 
 class NodeConnection(asyncio.Protocol):
@@ -265,7 +265,8 @@ class NodeConnection(asyncio.Protocol):
         held.add(transport)
         try:
             reader, writer = stream_of(transport, bytes(self._buffer), hub.loop)
-            await FilesConnection(name, hub.keeper, reader, writer, hub.disk).serve()
+            may_write = hub.settings.may_renew
+            await FilesConnection(name, hub.keeper, reader, writer, hub.disks, may_write=may_write).serve()
         finally:
             held.discard(transport)
 

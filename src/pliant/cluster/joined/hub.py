@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 _LOOK_S: Final = 0.1
 _NUM_WAITING_THREADS: Final = 4
 _NUM_DISK_THREADS: Final = 8
+_NUM_LISTING_THREADS: Final = 32
 _END_S: Final = 5.0
 _CLOSE_S: Final = 0.02
 
@@ -44,6 +45,7 @@ class NodeHub:
         """Take a bound socket, the server's end of TLS (which asks for certificates), and who decides what."""
         self._loop = asyncio.new_event_loop()
         self._disk = ThreadPoolExecutor(_NUM_DISK_THREADS, thread_name_prefix="pliant-files")
+        self._listing = ThreadPoolExecutor(_NUM_LISTING_THREADS, thread_name_prefix="pliant-listing")
         self._hub = HubState(
             nodes=nodes,
             admission=admission,
@@ -52,7 +54,7 @@ class NodeHub:
             in_thread=self._in_thread,
             begin=self._begin,
             keeper=keeper,
-            disk=self._disk,
+            disks=(self._disk, self._listing),
         )
         self._sock = sock
         self._context = context
@@ -70,7 +72,7 @@ class NodeHub:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_END_S)
         self._sock.close()
-        for threads in (self._waiting, self._disk):
+        for threads in (self._waiting, self._disk, self._listing):
             threads.shutdown(wait=False, cancel_futures=True)
 
     def hang_up(self, node_id: NodeId) -> None:

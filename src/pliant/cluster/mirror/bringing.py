@@ -7,8 +7,9 @@ that tasks that look at it see it whole at any moment.
 
 import logging
 import os
+import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Final
 from pliant.cluster.mirror.connection import FileConnection
 from pliant.cluster.mirror.content import FOLDER, ContentFolder
 from pliant.cluster.mirror.entries import TreeEntry
-from pliant.cluster.mirror.keeper import JOBS
+from pliant.cluster.mirror.keeper import JOBS, LIMITS
 from pliant.cluster.mirror.messages import FilePart
 from pliant.core.errors import Conflict
 from pliant.files.untrusted.beneath import open_beneath
@@ -29,11 +30,29 @@ from pliant.files.untrusted.walking import walk
 
 _log = logging.getLogger(__name__)
 
+ASK: Final = ".ask-"
+"""A file whose name begins so is a task's question to its machine; see `pliant.train.state.copies`."""
+_DRAFT: Final = re.compile(r"\.(step-\d{12}\.ckpt|model\.pt)\.\d+(\.\d+)?")
+"""Checkpoints and models that are being written."""
+_CHECKPOINT: Final = re.compile(r"step-\d{12}\.ckpt")
 _NUM_TRIES: Final = 3
 """Of a file that changes while it is fetched."""
 
+Choose = Callable[[tuple[TreeEntry, ...]], tuple[TreeEntry, ...]]
 Facts = tuple[int, int, int]
 """Length, time of the last change in nanoseconds, inode: a file with the same ones has not changed."""
+
+
+def is_passing(name: str) -> bool:
+    """Tell whether a file, by its way, is one that comes and goes: a question, or the draft of another."""
+    last = name.rpartition("/")[2]
+    return last.startswith(ASK) or _DRAFT.fullmatch(last) is not None
+
+
+def newest_alone(entries: tuple[TreeEntry, ...]) -> tuple[TreeEntry, ...]:
+    """Return what is in a folder of checkpoints without those that are not the newest."""
+    newest = max((one.name for one in entries if _CHECKPOINT.fullmatch(one.name)), default="")
+    return tuple(one for one in entries if one.name == newest or not _CHECKPOINT.fullmatch(one.name))
 
 
 def facts_of(found: os.stat_result) -> Facts:
@@ -96,7 +115,13 @@ class Bringer:
         return None
 
     def bring(
-        self, connection: FileConnection, tree: Tree, *, known: str = "", but: Collection[str] = ()
+        self,
+        connection: FileConnection,
+        tree: Tree,
+        *,
+        known: str = "",
+        but: Collection[str] = (),
+        choose: Choose = tuple,
     ) -> tuple[str, Mapping[str, Placed]]:
         """Make a tree here what it is on the server; return the digest of its listing, and what is here of it now.
 
@@ -105,6 +130,7 @@ class Bringer:
             tree: which one.
             known: the digest of the listing when it was brought last, if nobody has changed it here since.
             but: names at its top that are left as they are.
+            choose: returns what is wanted of what is there.
 
         Raises:
             NotFound: the server has nothing there.
@@ -117,7 +143,7 @@ class Bringer:
             if entries is None:
                 return digest, {}
             try:
-                return digest, self._bring(connection, tree, entries, frozenset((*but, FOLDER)))
+                return digest, self._bring(connection, tree, choose(entries), frozenset((*but, FOLDER)))
             except Conflict:
                 if not tries_left or connection.is_lost:
                     raise
@@ -134,7 +160,7 @@ class Bringer:
         self._fetch(connection, tree, missing)
         if tree.is_made_equal:
             for name in here:
-                if name in there and not there[name].is_folder:
+                if is_passing(name) or (name in there and not there[name].is_folder):
                     continue
                 with suppress(OSError):
                     remove_file(tree.place / name)
@@ -269,7 +295,7 @@ def _us() -> tuple[int, int]:
 def _files_here(place: UntrustedPath, but: frozenset[str]) -> Mapping[str, os.stat_result]:
     """Return what is here and no folder, by its way from the top."""
     with suppress(OSError), open_folder(place) as top:
-        return {found.name: found.facts for found in walk(top, exclude=but)}
+        return {found.name: found.facts for found in walk(top, exclude=but, limits=LIMITS)}
     return {}
 
 

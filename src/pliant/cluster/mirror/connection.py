@@ -40,6 +40,8 @@ SILENT_S: Final = 30.0
 """A server that says nothing for so long is away. It may read a large file before it answers: see `_LISTING_S`."""
 _LISTING_S: Final = 3600.0
 """The first listing of a large data set reads all of it."""
+_READ_RATE: Final = 20e6
+"""A disk reads so many bytes a second at least."""
 _A = TypeVar("_A")
 
 Place = Callable[[FilePart, int, Iterator[bytes]], None]
@@ -118,11 +120,11 @@ class FileConnection:
 
     def list(self, path: str, *, known: str = "", but: Sequence[str] = ()) -> tuple[str, tuple[TreeEntry, ...] | None]:
         """Return the digest of what is in a folder, and what it is; None if the digest is the known one."""
-        self._sock.settimeout(_LISTING_S)
+        self._be_patient(_LISTING_S)
         try:
             listing = self._ask(ListTree(path=path, known=known, but=tuple(but)), Listing)
         finally:
-            self._sock.settimeout(SILENT_S)
+            self._be_patient(SILENT_S)
         if not listing.num_bytes:
             return listing.digest, None
         if listing.num_bytes > MAX_LISTING_BYTES:
@@ -152,6 +154,13 @@ class FileConnection:
 
     def put(self, put: Put, read: Callable[[int, int], bytes]) -> bool:
         """Send a file, of which `read` returns bytes from an offset on; tell whether it was as long as was said."""
+        self._be_patient(SILENT_S + put.num_bytes / _READ_RATE)  # either end reads all of it once more
+        try:
+            return self._put(put, read)
+        finally:
+            self._be_patient(SILENT_S)
+
+    def _put(self, put: Put, read: Callable[[int, int], bytes]) -> bool:
         offset = self._ask(put, SendFrom).offset
         if offset is None:
             return True
@@ -177,6 +186,11 @@ class FileConnection:
     def remove(self, path: str, name: str) -> None:
         """Remove a file."""
         self._ask(Remove(path=path, name=name), Taken)
+
+    def _be_patient(self, seconds: float) -> None:
+        """Wait so long for whatever is to come; a connection that was closed meanwhile waits for nothing."""
+        with suppress(OSError):
+            self._sock.settimeout(seconds)
 
     def _ask(self, message: Message, kind: type[_A]) -> _A:
         self._send(message)

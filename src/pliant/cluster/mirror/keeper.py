@@ -26,7 +26,7 @@ from typing import Final
 
 from pliant.cluster.mirror.entries import TreeEntry, check_name, pack_listing
 from pliant.cluster.mirror.messages import CHUNK_BYTES, Claim, ListTree, Put
-from pliant.core.errors import Forbidden, InvalidInput, NotFound
+from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import StartOrder
 from pliant.files.space import check_room, translate_disk_errors
@@ -34,7 +34,7 @@ from pliant.files.untrusted.beneath import open_beneath
 from pliant.files.untrusted.opening import OpenFile, open_below, refusal
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.taking import append_at, put_file, remove_file
-from pliant.files.untrusted.walking import FoundEntry, walk
+from pliant.files.untrusted.walking import FoundEntry, WalkLimits, walk
 from pliant.isolation.opening import open_plain
 
 ARRIVING: Final = ".arriving"
@@ -42,6 +42,8 @@ ARRIVING: Final = ".arriving"
 WRITTEN: Final = ("code", "result", "state")
 """The folders of a job that its tasks write to."""
 JOBS: Final = "jobs"
+LIMITS: Final = WalkLimits(max_entries=5_000_000, max_name_bytes=1 << 30)
+"""Of a tree that is brought."""
 ADDRESS: Final = "address"
 """In the state folder: what every machine may read."""
 _MAX_DIGESTS: Final = 500_000
@@ -90,7 +92,8 @@ class FileKeeper:
     """Tells whose task it is that lives on a machine, as far as is known; None: nobody's."""
     _digests: dict[_Identity, str] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _taking: set[tuple[str, str]] = field(default_factory=set, init=False)
+    _reading: dict[_Identity, threading.Event] = field(default_factory=dict, init=False)
+    """What is being read just now."""
 
     def ticket(self, order: StartOrder) -> str:
         """Return the ticket of an order."""
@@ -206,14 +209,26 @@ class FileKeeper:
     def _digest(self, file: OpenFile) -> str:
         facts = file.facts
         identity = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
-        if (known := self._digests.get(identity)) is not None:
-            return known
-        digest = digest_of_open(file.descriptor)
-        with self._lock:
-            if len(self._digests) >= _MAX_DIGESTS:
-                self._digests.clear()
-            self._digests[identity] = digest
-        return digest
+        while (known := self._digests.get(identity)) is None:
+            with self._lock:
+                reading = self._reading.get(identity)
+                if reading is None:
+                    mine = self._reading[identity] = threading.Event()
+            if reading is not None:  # many machines ask for the same at once
+                reading.wait()
+                continue
+            try:
+                known = digest_of_open(file.descriptor)
+                with self._lock:
+                    if len(self._digests) >= _MAX_DIGESTS:
+                        self._digests.clear()
+                    self._digests[identity] = known
+                return known
+            finally:
+                with self._lock:
+                    del self._reading[identity]
+                mine.set()
+        return known
 
     # what is written
 
@@ -351,7 +366,8 @@ class _Top:
 
     def walk(self, but: frozenset[str]) -> Iterator[FoundEntry]:
         if stat.S_ISDIR(self._facts.st_mode):
-            return walk(self._place, exclude=but, with_folders=True)
+            refuse = _pass_over if self._is_strange else _refuse
+            return walk(self._place, exclude=but, with_folders=True, limits=LIMITS, leave_out=refuse)
         return iter([FoundEntry("", self._facts)])
 
     def open(self, name: str) -> OpenFile:
@@ -378,6 +394,14 @@ class _Top:
             return os.readlink(last, dir_fd=folder)
         finally:
             os.close(folder)
+
+
+def _pass_over(name: str, why: str) -> None:
+    """Leave something out of what tasks have written that is too much."""
+
+
+def _refuse(name: str, why: str) -> None:
+    raise Conflict(f"{name} cannot be copied to other machines: {why}")
 
 
 def _stranger(job: Path, inside: str) -> _Top:

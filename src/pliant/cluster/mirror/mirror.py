@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from pliant.cluster.agent.file_mover import FilesReady
-from pliant.cluster.mirror.bringing import Bringer
+from pliant.cluster.mirror.bringing import Bringer, Choose, newest_alone
 from pliant.cluster.mirror.brought import Brought
 from pliant.cluster.mirror.connection import FileConnection, FileServer
+from pliant.cluster.mirror.connections import FileConnections, TaskConnection
 from pliant.cluster.mirror.job import CHECKPOINTS, LOGS, RESULT, MirroredJob, job_folder
 from pliant.cluster.mirror.keeper import ADDRESS, JOBS, paths_of
-from pliant.cluster.mirror.messages import Claim, Put
+from pliant.cluster.mirror.messages import Claim
 from pliant.cluster.zygote.records import Record
 from pliant.core.errors import Conflict, NoSpace, NotFound, PliantError, Unavailable
 from pliant.core.job import JobId, TaskId
@@ -42,6 +43,7 @@ _FILES_SHARE: Final = 20.0
 _ADDRESS_S: Final = 10.0
 _ADDRESS_GROWTH: Final = 1.5
 _AGAIN_S: Final = 1.0
+_UNWANTED_S: Final = 60.0
 _NUM_REFUSALS: Final = 3
 """So often a file is offered that the server does not take, before its task's exit is told without."""
 _UNUSED_S: Final = 7 * 86_400.0
@@ -61,14 +63,13 @@ class Mirror:
     """
 
     def __init__(self, server: FileServer, bringer: Bringer, state_dir: Path) -> None:
-        self._server = server
+        self._connections = FileConnections(server)
         self._bringer = bringer
         self._brought = Brought(state_dir)
         self._jobs: dict[str, MirroredJob] = {}
         self._lock = threading.Lock()
         self._done: deque[FilesReady] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._idle: list[FileConnection] = []
         self._is_closed = threading.Event()
         self._is_moved = threading.Event()
         self._swept_at = time.monotonic()
@@ -115,8 +116,7 @@ class Mirror:
         self._thread.join(_AGAIN_S)
         for threads in (self._bringing, self._sending, self._logging):
             threads.shutdown(wait=False, cancel_futures=True)
-        for connection in self._idle:
-            connection.close()
+        self._connections.close()
 
     # what threads do
 
@@ -146,6 +146,7 @@ class Mirror:
         claim = Claim(task_id=order.task_id, paths=paths_of(order), ticket=order.ticket)
         while True:
             try:
+                self._wait_for_unwanted(self._job(job_id))
                 self._bring_all(order, self._job(job_id), claim)
             except NoSpace:
                 raise
@@ -156,8 +157,27 @@ class Mirror:
             else:
                 return ""
 
+    def _wait_for_unwanted(self, job: MirroredJob) -> None:
+        """Wait until tasks have ended that the server has given up: what they wrote is of a history that is over.
+
+        Raises:
+            Conflict: one does not end.
+        """
+        until = time.monotonic() + _UNWANTED_S
+        while unwanted := [task_id for task_id in list(job.tasks) if not self._is_wanted(task_id)]:
+            if time.monotonic() > until or self._is_closed.wait(_LOOK_S):
+                raise Conflict(f"{unwanted[0]}, which nobody wants any more, has not ended on this machine")
+
+    def _is_wanted(self, task_id: TaskId) -> bool:
+        try:
+            with self._connections.borrow() as connection:
+                connection.claim(Claim(task_id=task_id))
+        except NotFound:
+            return False
+        return True
+
     def _bring_all(self, order: StartOrder, job: MirroredJob, claim: Claim) -> None:
-        with job.files, _Connected(self) as connection:
+        with job.files, self._connections.borrow() as connection:
             connection.claim(claim)
             own = {tree.path for tree in job.trees.values()}
             for path in claim.paths:
@@ -168,13 +188,20 @@ class Mirror:
                 self._bringer.make_folder(job_folder(self._bringer.home, job.job_id), folder)
             job.tasks[order.task_id] = None
 
-    def _bring_path(self, connection: FileConnection, job: MirroredJob, path: str, but: Collection[str]) -> None:
+    def _bring_path(
+        self,
+        connection: FileConnection,
+        job: MirroredJob,
+        path: str,
+        but: Collection[str],
+        choose: Choose = tuple,
+    ) -> None:
         tree = self._bringer.tree(path, job_id=job.job_id)
         if tree is None:
             return
         known = self._brought.digest(path) if tree.is_own and self._bringer.is_there(tree) else ""
         try:
-            digest, brought = self._bringer.bring(connection, tree, known=known, but=but)
+            digest, brought = self._bringer.bring(connection, tree, known=known, but=but, choose=choose)
         except NotFound as error:
             _log.info("%s", error)  # an order may name what is not there
             return
@@ -221,12 +248,12 @@ class Mirror:
                     raise
 
     def _send_logs(self, job: MirroredJob, task_id: TaskId) -> None:
-        with _Lazy(self, task_id) as taker:
+        with TaskConnection(self._connections, task_id) as taker:
             job.results.send_logs(taker, log_root=LOGS)
 
     def _send_files(self, job: MirroredJob, task_id: TaskId, *, is_last: bool = False) -> list[str]:
         troubles: list[str] = []
-        with _Lazy(self, task_id) as taker:
+        with TaskConnection(self._connections, task_id) as taker:
             for name, tree in job.trees.items():
                 if is_last:
                     tree.refused.clear()
@@ -282,9 +309,9 @@ class Mirror:
             if troubles := self._send_files(job, task_id, is_last=True):
                 raise Conflict("; ".join(troubles))
             if ".ask-bring-" in asked.name:
-                with _Connected(self) as connection:
+                with self._connections.borrow() as connection:
                     connection.claim(Claim(task_id=task_id))
-                    self._bring_path(connection, job, f"{job.results.path}/{CHECKPOINTS}", ())
+                    self._bring_path(connection, job, f"{job.results.path}/{CHECKPOINTS}", (), newest_alone)
         except Unavailable:
             raise  # it goes on asking
         except (PliantError, OSError) as error:
@@ -296,7 +323,7 @@ class Mirror:
     def _bring_address(self) -> None:
         tree = self._bringer.tree(str(self._bringer.home / ADDRESS), job_id="")
         if tree is not None:
-            with _Connected(self) as connection:
+            with self._connections.borrow() as connection:
                 known = self._brought.digest(tree.path) if self._bringer.is_there(tree) else ""
                 digest, _ = self._bringer.bring(connection, tree, known=known)
                 if digest != known:
@@ -318,80 +345,12 @@ class Mirror:
                 remove(tree.place)
         self._bringer.sweep(before)
 
-    # connections
-
-    def take(self) -> FileConnection:
-        """Return a connection that nobody uses.
-
-        Raises:
-            Unavailable: there is none to be had.
-        """
-        with suppress(IndexError):
-            while True:
-                connection = self._idle.pop()
-                if connection.is_usable():
-                    return connection
-                connection.close()
-        return self._server.connect()
-
-    def put_back(self, connection: FileConnection) -> None:
-        """Keep a connection for the next."""
-        if connection.is_lost or self._is_closed.is_set():
-            connection.close()
-        else:
-            self._idle.append(connection)
-
     def _job(self, job_id: str) -> MirroredJob:
         with self._lock:
             if (job := self._jobs.get(job_id)) is None:
                 root = job_folder(self._bringer.home, job_id)
                 job = self._jobs[job_id] = MirroredJob(job_id=job_id, root=root)
             return job
-
-
-class _Connected:
-    """A connection for as long as a block lasts."""
-
-    def __init__(self, mirror: Mirror) -> None:
-        self._mirror = mirror
-
-    def __enter__(self) -> FileConnection:
-        self._connection = self._mirror.take()
-        return self._connection
-
-    def __exit__(self, *_error: object) -> None:
-        self._mirror.put_back(self._connection)
-
-
-class _Lazy:
-    """A connection that is made when there is something to be sent for a task."""
-
-    def __init__(self, mirror: Mirror, task_id: TaskId) -> None:
-        self._mirror = mirror
-        self._task_id = task_id
-        self._connection: FileConnection | None = None
-
-    def __enter__(self) -> "_Lazy":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        if self._connection is not None:
-            self._mirror.put_back(self._connection)
-
-    def append(self, path: str, name: str, offset: int, content: bytes) -> int:
-        return self._use().append(path, name, offset, content)
-
-    def put(self, put: Put, read: Callable[[int, int], bytes]) -> bool:
-        return self._use().put(put, read)
-
-    def remove(self, path: str, name: str) -> None:
-        self._use().remove(path, name)
-
-    def _use(self) -> FileConnection:
-        if self._connection is None:
-            self._connection = self._mirror.take()
-            self._connection.claim(Claim(task_id=self._task_id))
-        return self._connection
 
 
 def _left_out(path: str, job: MirroredJob, order: StartOrder) -> tuple[str, ...]:

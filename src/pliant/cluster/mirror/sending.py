@@ -6,7 +6,6 @@ stranger's: it is opened as such, and only plain files of the folder's owner are
 """
 
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -14,19 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from pliant.cluster.mirror.bringing import Facts, Placed, facts_of
-from pliant.cluster.mirror.keeper import digest_of_open
+from pliant.cluster.mirror.bringing import Facts, Placed, facts_of, is_passing
+from pliant.cluster.mirror.keeper import LIMITS, digest_of_open
 from pliant.cluster.mirror.messages import CHUNK_BYTES, Put
 from pliant.core.errors import Conflict
 from pliant.files.untrusted.opening import OpenFile, hollowness, open_below, open_folder
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import FoundEntry, walk
 
-ASK: Final = ".ask-"
-"""A file whose name begins so is a task's question to its machine; see `pliant.train.state.copies`."""
 _LOGS: Final = ("stdout", "stderr")
-_DRAFT: Final = re.compile(r"\.(step-\d{12}\.ckpt|model\.pt)\.\d+(\.\d+)?")
-"""Checkpoints and models that are being written."""
 _RESTS_S: Final = 0.3
 _PAUSE_SHARE: Final = 10.0
 """A file that has changed since it was sent waits so many times as long as that took."""
@@ -95,7 +90,7 @@ class SentTree:
         unseen: list[str] = []
         with suppress(FileNotFoundError), open_folder(self.place) as top:
             there = set()
-            for found in walk(top, leave_out=lambda name, _why: unseen.append(name)):
+            for found in walk(top, limits=LIMITS, leave_out=lambda name, why: unseen.append(f"{name}: {why}")):
                 there.add(found.name)
                 if found.is_file and not _is_left_out(found.name, log_root):
                     try:
@@ -105,7 +100,7 @@ class SentTree:
                         troubles.append(f"{found.name}: {error}")
             if not unseen:
                 self._remove_gone(connection, there)
-        return troubles
+        return [*troubles, *unseen] if is_last else troubles
 
     def _send_log(self, connection: Taker, top: int, found: FoundEntry, name: str) -> None:
         sent = self.sent.get(name, 0)
@@ -156,7 +151,7 @@ class SentTree:
 
 def _is_left_out(name: str, log_root: str) -> bool:
     folder, _, last = name.rpartition("/")
-    if last.startswith(ASK) or _DRAFT.fullmatch(last) or "__pycache__" in folder.split("/"):
+    if is_passing(name) or "__pycache__" in folder.split("/"):
         return True
     return bool(log_root) and name.startswith(f"{log_root}/") and (last.startswith(".") or last in _LOGS)
 
