@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.catalog.environments.wheels import offline, tiny_wheel
 from tests.e2e.conftest import running
-from tests.e2e.hosts_pool import AGENTS, SERVER, HostsPool
+from tests.e2e.hosts_pool import AGENTS, GONE_S, SERVER, HostsPool
 from tests.e2e.serving import write_model
 from tests.e2e.trial import Trial
 from tests.hosts import Network, require_hosts
@@ -146,6 +146,24 @@ def test_what_was_on_a_machine_that_is_lost_goes_on_elsewhere_from_what_it_had_s
     client.machines.put_back("b")
     assert newest >= step > 0
     assert f"step {newest}" in training.story() or any("checkpoint" in event.message for event in training.events())
+
+
+def test_what_a_machine_wrote_that_was_cut_off_for_too_long_changes_nothing(
+    apart: ApartPool, client: Client, tmp_path: Path
+) -> None:
+    with apart.without(SERVER, "c", "d"):
+        job = Trial.begin(apart, client, tmp_path / "trial", epochs=400, max_tasks=1, checkpoint_freq=1)
+        job.until_size(1)
+        apart.until(job.checkpoints, "a checkpoint is here")
+    with apart.network.cut(apart.hosts["b"]):
+        newest = apart.until(lambda: job.checkpoints()[-1], "the newest that was sent")
+        apart.until(lambda: apart.node_of(job.training()) - {"b"}, "it goes on elsewhere", GONE_S + 30.0)
+        assert newest in job.checkpoints() or job.checkpoints()[-1] > newest
+    apart.until_here("b")
+    job.pace(0.02)
+    with apart.without(SERVER, "c", "d"):
+        apart.until(lambda: apart.node_of(job.training()) == {"b"}, "it is back where it was cut off")
+    job.end(samples=False)
 
 
 READS = """

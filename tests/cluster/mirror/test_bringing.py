@@ -11,6 +11,7 @@ from tests.cluster.joined.proxy import Proxy
 from tests.cluster.mirror.conftest import Keeper, Machine
 from tests.contracts.process_stage import until
 
+from pliant.cluster.mirror.bringing import newest_alone
 from pliant.cluster.mirror.connection import FileConnection, Place
 from pliant.cluster.mirror.content import FOLDER
 from pliant.cluster.mirror.messages import FilePart
@@ -107,6 +108,22 @@ def test_what_was_left_here_and_is_not_the_servers_is_gone(keeper: Keeper, machi
     assert names(here) == {"train.py", "data", "data/x"}
     assert (here / "train.py").read_text() == "1"
     assert not (here / "train.py").is_symlink()
+
+
+def test_what_is_just_being_written_or_asked_stays_and_of_checkpoints_the_newest_comes(
+    keeper: Keeper, machine: Machine
+) -> None:
+    job = keeper.job()
+    for step in (7, 100, 21):
+        (job / "result" / f"step-{step:012d}.ckpt").write_text(str(step))
+    here = machine.home / "jobs" / "job-1" / "result"
+    here.mkdir(parents=True)
+    for name in (".ask-bring-12-0", ".step-000000000150.ckpt.12.13", "step-000000000150.ckpt"):
+        (here / name).write_text("")
+
+    machine.bringer().bring(machine.connect(), machine.tree(job / "result"), choose=newest_alone)
+
+    assert names(here) == {".ask-bring-12-0", ".step-000000000150.ckpt.12.13", "step-000000000100.ckpt"}
 
 
 def test_no_link_that_was_left_here_leads_a_file_elsewhere(keeper: Keeper, machine: Machine, tmp_path: Path) -> None:

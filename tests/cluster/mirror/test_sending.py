@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,20 @@ def test_files_are_sent_once_they_rest_and_removed_when_they_are(keeper: Keeper,
     results.send_files(connection, log_root="log")
     assert not (job / "result" / "model" / "model.pt").exists()
     assert (job / "result" / "others").exists()
+
+
+def test_a_file_that_never_rests_is_sent_now_and_then_as_it_was(keeper: Keeper, machine: Machine) -> None:
+    job, results, connection = keeper.job(), machine.sent("result"), machine.connect()
+    audit = machine.home / "jobs" / "job-1" / "result" / "audit"
+    now = time.time()
+    for second in range(25):
+        with audit.open("a") as out:
+            out.write(f"{second}\n")
+        os.utime(audit, (now + second, now + second))
+        results.send_files(connection, log_root="log", now=lambda at=now + second: at)  # type: ignore[misc]
+    sent = (job / "result" / "audit").read_text()
+    assert audit.read_text().startswith(sent)
+    assert 10 <= len(sent.splitlines()) < 25
 
 
 def test_what_a_stranger_left_is_not_sent(keeper: Keeper, machine: Machine, tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ class FileKeeper:
                 reading.wait()
                 continue
             try:
-                known = digest_of_open(file.descriptor)
+                known = digest_of_open(file.descriptor, file.num_bytes)
                 with self._lock:
                     if len(self._digests) >= _MAX_DIGESTS:
                         self._digests.clear()
@@ -285,7 +285,7 @@ class FileKeeper:
         with translate_disk_errors(place.root):
             file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)  # it may be empty
             try:
-                if digest_of_open(file) != put.digest:
+                if os.fstat(file).st_size != put.num_bytes or digest_of_open(file, put.num_bytes) != put.digest:
                     draft.unlink()
                     raise InvalidInput.at(put.name, "it arrived as something else than was said; send it again")
                 os.fsync(file)
@@ -419,10 +419,10 @@ def _stranger(job: Path, inside: str) -> _Top:
     return _Top(place, is_strange=True, owner=None if owner == os.geteuid() else owner)
 
 
-def digest_of_open(file: int) -> str:
-    """Return the SHA-256 of a file that is open, in hex."""
+def digest_of_open(file: int, num_bytes: int) -> str:
+    """Return the SHA-256 of a file that is open, of so many bytes at most, in hex."""
     digest, at = hashlib.sha256(), 0
-    while chunk := os.pread(file, CHUNK_BYTES, at):
+    while chunk := os.pread(file, min(CHUNK_BYTES, num_bytes - at), at):
         digest.update(chunk)
         at += len(chunk)
     return digest.hexdigest()

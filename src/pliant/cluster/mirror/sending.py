@@ -23,6 +23,8 @@ from pliant.files.untrusted.walking import FoundEntry, walk
 
 _LOGS: Final = ("stdout", "stderr")
 _RESTS_S: Final = 0.3
+_CHANGES_S: Final = 10.0
+"""A file that never rests is sent so often."""
 _PAUSE_SHARE: Final = 10.0
 """A file that has changed since it was sent waits so many times as long as that took."""
 _MAX_PAUSE_S: Final = 60.0
@@ -50,6 +52,8 @@ class SentTree:
     refused: dict[str, Facts] = field(default_factory=dict)
     """What the server does not take as it is."""
     not_before: dict[str, float] = field(default_factory=dict)
+    changing_since: dict[str, float] = field(default_factory=dict)
+    """Since when a file is not as the server has it."""
 
     def note(self, brought: Mapping[str, Placed]) -> None:
         """Take note of what was brought."""
@@ -117,15 +121,14 @@ class SentTree:
         facts, known = facts_of(found.facts), self.known.get(found.name)
         if (known is not None and known.facts == facts) or self.refused.get(found.name) == facts:
             return
-        rests = now() - found.facts.st_mtime >= _RESTS_S
-        if not is_last and (not rests or now() < self.not_before.get(found.name, 0.0)):
+        if not is_last and not self._is_due(found, now()):
             return
         began_at = now()
         for file in _opened(top, found.name):
             if why := hollowness(file.facts):
                 raise Conflict(why)
             facts = facts_of(file.facts)
-            digest = digest_of_open(file.descriptor)
+            digest = digest_of_open(file.descriptor, file.num_bytes)
             if known is None or known.digest != digest:
                 put = Put(
                     path=self.path,
@@ -135,12 +138,19 @@ class SentTree:
                     mode=stat.S_IMODE(file.facts.st_mode) & 0o777,
                     mtime_ns=file.facts.st_mtime_ns,
                 )
-                if not _put(connection, put, file, facts):
-                    pause_s = min(_MAX_PAUSE_S, _PAUSE_SHARE * (now() - began_at))
-                    self.not_before[found.name] = now() + pause_s
+                is_sent = _put(connection, put, file, facts)
+                self.not_before[found.name] = now() + min(_MAX_PAUSE_S, _PAUSE_SHARE * (now() - began_at))
+                if not is_sent:
                     return
             self.known[found.name] = Placed(facts=facts, digest=digest)
             self.refused.pop(found.name, None)
+            self.changing_since.pop(found.name, None)
+
+    def _is_due(self, found: FoundEntry, now: float) -> bool:
+        """Tell whether a file that has changed is sent now: it rests, or has been written to for long."""
+        since = self.changing_since.setdefault(found.name, now)
+        rests = now - found.facts.st_mtime >= _RESTS_S or now - since >= _CHANGES_S
+        return rests and now >= self.not_before.get(found.name, 0.0)
 
     def _remove_gone(self, connection: Taker, there: Collection[str]) -> None:
         for name in [name for name in self.known if name not in there]:
@@ -171,14 +181,13 @@ def _opened(top: int, name: str) -> Iterator[OpenFile]:
 
 
 def _put(connection: Taker, put: Put, file: OpenFile, facts: Facts) -> bool:
-    """Send a file; tell whether it was the same all the time."""
+    """Send a file as it was when it was opened; tell whether the server has that. It may have grown meanwhile."""
     try:
-        is_whole = _is_unchanged(file, facts) and connection.put(put, _reader(file))
+        return connection.put(put, _reader(file))
     except Conflict:
         if _is_unchanged(file, facts):
             raise
         return False  # it was not what had been said: it has changed
-    return is_whole and _is_unchanged(file, facts)
 
 
 def _is_unchanged(file: OpenFile, facts: Facts) -> bool:
