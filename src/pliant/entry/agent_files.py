@@ -13,6 +13,7 @@ from pliant.cluster.link.versions import versions
 from pliant.cluster.mirror.bringing import Bringer
 from pliant.cluster.mirror.connection import FileServer
 from pliant.cluster.mirror.mirror import Mirror
+from pliant.cluster.mirror.neighbours import NeighbourServer
 from pliant.core.errors import Conflict, Unavailable
 from pliant.entry.own_machine import AGENTS_FILE, shared_probe
 from pliant.files.folder import write_whole
@@ -33,9 +34,21 @@ def read_announced(path: Path) -> dict[str, object]:
 
 
 def open_files(
-    rules: NodeRules, servers: Callable[[], Sequence[ServerHost]], identity: NodeIdentity, state_dir: Path
+    rules: NodeRules,
+    servers: Callable[[], Sequence[ServerHost]],
+    identity: NodeIdentity,
+    state_dir: Path,
+    *,
+    host: str,
 ) -> Mirror | None:
     """Return what brings and sends files of jobs; None: this machine sees the server's.
+
+    Args:
+        rules: of the server.
+        servers: where it may be.
+        identity: who this machine is.
+        state_dir: the agent's own folder.
+        host: where other machines reach this one.
 
     Raises:
         Unavailable: it does not see a folder that all machines must see.
@@ -55,6 +68,7 @@ def open_files(
     _claim(home, rules, identity.name)
     _log.info("%s does not see the server's state folder: files of jobs are copied to %s and back", identity.name, home)
     bringer = Bringer(home=home, data_root=Path(rules.data_root) if rules.data_root else None, shared=shared)
+    bringer.neighbours = NeighbourServer(host, state_dir, bringer.find)
     server = FileServer(servers=servers, identity=identity, versions=versions())
     return Mirror(server, bringer, state_dir)
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,15 @@ def sign(
     if facts.purpose is not None:
         builder = builder.add_extension(x509.ExtendedKeyUsage([facts.purpose]), critical=False)
     return builder.sign(issuer_key, SHA256())
+
+
+def own_pair(common_name: str, *, begins: datetime, ends: datetime) -> tuple[bytes, bytes]:
+    """Return the PEM of a new key and a certificate of a server's that it has signed itself, and that in DER form."""
+    key = new_key()
+    facts = CertificateFacts(common_name=common_name, begins=begins, ends=ends, purpose=ExtendedKeyUsageOID.SERVER_AUTH)
+    certificate = sign(facts, key.public_key(), key)
+    pem = key_pem(key) + certificate.public_bytes(Encoding.PEM)
+    return pem, certificate.public_bytes(Encoding.DER)
 
 
 def names_of(certificate: x509.Certificate) -> list[str]:

@@ -25,6 +25,7 @@ from pliant.cluster.mirror.messages import (
     FileContent,
     FilePart,
     Granted,
+    Have,
     Listing,
     ListTree,
     NotDone,
@@ -103,6 +104,9 @@ class FilesConnection:
                     await self._put(asked)
                 case Append():
                     await self._append(asked)
+                case Have():
+                    self._keeper.note_holder(self._name, asked.digest, asked.address)
+                    self._say(Taken())
                 case Remove():
                     grant = self._granted()
                     await self._wait(lambda: self._keeper.remove(grant, asked.path, asked.name))
@@ -113,7 +117,9 @@ class FilesConnection:
     async def _list(self, asked: ListTree) -> None:
         loop = asyncio.get_running_loop()
         digest, content = await loop.run_in_executor(self._listing, self._keeper.listing, self._grant, asked)
-        self._say(Listing(digest=digest, num_bytes=len(content)))
+        key = self._keeper.key_of(digest) if content else ""
+        neighbours = self._keeper.neighbours_of(self._name, digest) if content else ()
+        self._say(Listing(digest=digest, num_bytes=len(content), key=key, neighbours=neighbours))
         for start in range(0, len(content), CHUNK_BYTES):
             self._writer.write(content[start : start + CHUNK_BYTES])
             await self._writer.drain()

@@ -82,6 +82,8 @@ class NodeHub:
     def _hang_up(self, node_id: NodeId) -> None:
         if (connection := self._hub.connections.get(node_id)) is not None:
             connection.end("this machine was removed from the pool", is_final=True, is_removed=True)
+        if self._hub.keeper is not None:
+            self._hub.keeper.forget(node_id)
         for transport in self._hub.carrying.pop(node_id, ()):
             transport.abort()
 

@@ -10,17 +10,18 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from pliant.cluster.mirror.connection import FileConnection
-from pliant.cluster.mirror.content import FOLDER, ContentFolder
+from pliant.cluster.mirror.connection import FileConnection, TreeListing
+from pliant.cluster.mirror.content import FOLDER, LARGE_BYTES, ContentFolder
 from pliant.cluster.mirror.entries import TreeEntry
 from pliant.cluster.mirror.keeper import JOBS, LIMITS
 from pliant.cluster.mirror.messages import FilePart
-from pliant.core.errors import Conflict
+from pliant.cluster.mirror.neighbours import NeighbourConnection, NeighbourServer
+from pliant.core.errors import Conflict, NoSpace, Unavailable
 from pliant.files.untrusted.beneath import open_beneath
 from pliant.files.untrusted.opening import open_folder
 from pliant.files.untrusted.path import UntrustedPath
@@ -95,6 +96,8 @@ class Bringer:
     home: Path
     data_root: Path | None
     shared: tuple[Path, ...]
+    neighbours: NeighbourServer | None = None
+    """Hands out to other machines what is here; None: nothing does."""
     _contents: dict[Path, ContentFolder] = field(default_factory=dict, init=False)
 
     def tree(self, path: str, *, job_id: str) -> Tree | None:
@@ -139,25 +142,27 @@ class Bringer:
             OSError: the disk does not take it.
         """
         for tries_left in reversed(range(_NUM_TRIES)):
-            digest, entries = connection.list(tree.path, known=known, but=tuple(but))
-            if entries is None:
-                return digest, {}
+            listing = connection.list(tree.path, known=known, but=tuple(but))
+            if listing.entries is None:
+                return listing.digest, {}
+            chosen = listing._replace(entries=choose(listing.entries))
             try:
-                return digest, self._bring(connection, tree, choose(entries), frozenset((*but, FOLDER)))
+                return listing.digest, self._bring(connection, tree, chosen, frozenset((*but, FOLDER)))
             except Conflict:
                 if not tries_left or connection.is_lost:
                     raise
         raise AssertionError("the last try returns or raises")
 
     def _bring(
-        self, connection: FileConnection, tree: Tree, entries: tuple[TreeEntry, ...], but: frozenset[str]
+        self, connection: FileConnection, tree: Tree, listing: TreeListing, but: frozenset[str]
     ) -> dict[str, Placed]:
+        entries = listing.entries or ()
         self._make_way(tree, entries)
         here = _files_here(tree.place, but)
         files = [entry for entry in entries if entry.is_file]
         there = {entry.name: entry for entry in entries}
         missing = [entry for entry in files if not _is_here(tree, entry, here)]
-        self._fetch(connection, tree, missing)
+        self._fetch(connection, tree, missing, listing)
         if tree.is_made_equal:
             for name in here:
                 if is_passing(name) or (name in there and not there[name].is_folder):
@@ -170,6 +175,7 @@ class Bringer:
         for entry in reversed([entry for entry in entries if entry.is_folder]):  # one that nobody may write to at last
             if tree.is_own or tree.keeps_owner:
                 put_folder(tree.place / entry.name, mode=_mode(tree, entry), owner=_owner(tree, entry))
+        self._offer(connection, tree, listing, missing)
         return {
             entry.name: Placed(facts=facts, digest=entry.says)
             for entry in files
@@ -188,12 +194,14 @@ class Bringer:
                 owner = _us() if tree.is_own or way.inside == part else None
                 put_folder(way, mode=0o755 if tree.keeps_owner else 0o700, owner=owner)
 
-    def _fetch(self, connection: FileConnection, tree: Tree, missing: list[TreeEntry]) -> None:
+    def _fetch(self, connection: FileConnection, tree: Tree, missing: list[TreeEntry], listing: TreeListing) -> None:
         content = self._content(tree)
         wanted = {entry.says: entry for entry in missing}
         ours = set()
         try:
             ours = set(content.claim(wanted))
+            if sum(wanted[digest].num_bytes for digest in ours) >= LARGE_BYTES:
+                _take_from_neighbours(listing, content, ours)
             parts, by_name = [], {}
             for digest in ours:
                 entry = wanted[digest]
@@ -237,6 +245,18 @@ class Bringer:
         finally:
             draft.unlink(missing_ok=True)
 
+    def _offer(self, connection: FileConnection, tree: Tree, listing: TreeListing, fetched: list[TreeEntry]) -> None:
+        """Tell the server that other machines may have a large tree of its own from here."""
+        if self.neighbours is None or not tree.is_own or sum(one.num_bytes for one in fetched) < LARGE_BYTES:
+            return
+        digests = frozenset(entry.says for entry in listing.entries or () if entry.is_file)
+        self.neighbours.note(listing.digest, listing.key, digests)
+        connection.have(listing.digest, self.neighbours.address)
+
+    def find(self, digest: str) -> Path | None:
+        """Return the file of a content that is kept here; None: it is not."""
+        return next((path for one in list(self._contents.values()) if (path := one.find(digest)) is not None), None)
+
     def _content(self, tree: Tree) -> ContentFolder:
         root = self.data_root if tree.keeps_owner and self.data_root is not None else self.home
         return self._contents.setdefault(root, ContentFolder(root / FOLDER))
@@ -261,6 +281,27 @@ class Bringer:
         """Remove contents that nobody has asked for since then; see `ContentFolder.sweep`."""
         for content in list(self._contents.values()):
             content.sweep(before)
+
+
+def _take_from_neighbours(listing: TreeListing, content: ContentFolder, wanted: set[str]) -> None:
+    """Fetch what other machines have; what is left is the server's to send.
+
+    Raises:
+        NoSpace: the disk has no room.
+        OSError: the disk does not take it.
+    """
+    for address in listing.neighbours:
+        try:
+            with closing(NeighbourConnection(address, listing.digest, listing.key)) as neighbour:
+                for digest in list(wanted):
+                    begun = content.begun(digest)
+                    content.write(digest, begun, *neighbour.take(digest, begun))
+                    wanted.discard(digest)
+                    content.release(digest)
+        except NoSpace:
+            raise
+        except (Unavailable, Conflict) as error:
+            _log.info("%s:%s is asked for no more files of this tree: %s", address.host, address.port, error)
 
 
 def _below(root: Path, place: Path) -> UntrustedPath:

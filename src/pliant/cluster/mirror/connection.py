@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from pliant.cluster.json_lines import Message, decode, encode
 from pliant.cluster.link.authority import SERVER_NAME
@@ -26,8 +26,10 @@ from pliant.cluster.mirror.messages import (
     FileContent,
     FilePart,
     Granted,
+    Have,
     Listing,
     ListTree,
+    NeighbourAddress,
     NotDone,
     Put,
     Remove,
@@ -46,6 +48,17 @@ _A = TypeVar("_A")
 
 Place = Callable[[FilePart, int, Iterator[bytes]], None]
 """Takes a file: which part, how many bytes follow, and these."""
+
+
+class TreeListing(NamedTuple):
+    """What is in a folder."""
+
+    digest: str
+    entries: tuple[TreeEntry, ...] | None
+    """None: the digest is the known one."""
+    key: str = ""
+    """By which machines that have it know each other."""
+    neighbours: tuple[NeighbourAddress, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,20 +131,20 @@ class FileConnection:
         """Speak for a task from now on."""
         self._ask(claim, Granted)
 
-    def list(self, path: str, *, known: str = "", but: Sequence[str] = ()) -> tuple[str, tuple[TreeEntry, ...] | None]:
-        """Return the digest of what is in a folder, and what it is; None if the digest is the known one."""
+    def list(self, path: str, *, known: str = "", but: Sequence[str] = ()) -> TreeListing:
+        """Return what is in a folder."""
         self._be_patient(_LISTING_S)
         try:
             listing = self._ask(ListTree(path=path, known=known, but=tuple(but)), Listing)
         finally:
             self._be_patient(SILENT_S)
         if not listing.num_bytes:
-            return listing.digest, None
+            return TreeListing(listing.digest, None)
         if listing.num_bytes > MAX_LISTING_BYTES:
             raise self._lost("a listing is too long")
         content = b"".join(self._pieces(listing.num_bytes))
         try:
-            return listing.digest, unpack_listing(content)
+            return TreeListing(listing.digest, unpack_listing(content), listing.key, listing.neighbours)
         except ValueError as error:
             raise self._lost(str(error)) from error
 
@@ -191,6 +204,10 @@ class FileConnection:
         """Wait so long for whatever is to come; a connection that was closed meanwhile waits for nothing."""
         with suppress(OSError):
             self._sock.settimeout(seconds)
+
+    def have(self, digest: str, address: NeighbourAddress) -> None:
+        """Say that a tree is here, and where it is handed out."""
+        self._ask(Have(digest=digest, address=address), Taken)
 
     def _ask(self, message: Message, kind: type[_A]) -> _A:
         self._send(message)

@@ -42,6 +42,10 @@ class ContentFolder:
         """Tell whether a file is here."""
         return self._path(digest).is_file()
 
+    def find(self, digest: str) -> Path | None:
+        """Return where a file is; None: it is not here."""
+        return self._path(digest) if self.has(digest) else None
+
     def begun(self, digest: str) -> int:
         """Return how much of a file is here that has not come whole."""
         with suppress(OSError):

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from pliant.cluster.mirror.entries import TreeEntry, check_name, pack_listing
-from pliant.cluster.mirror.messages import CHUNK_BYTES, Claim, ListTree, Put
+from pliant.cluster.mirror.messages import CHUNK_BYTES, Claim, ListTree, NeighbourAddress, Put
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import StartOrder
@@ -47,6 +47,9 @@ LIMITS: Final = WalkLimits(max_entries=5_000_000, max_name_bytes=1 << 30)
 ADDRESS: Final = "address"
 """In the state folder: what every machine may read."""
 _MAX_DIGESTS: Final = 500_000
+_MAX_HELD: Final = 10_000
+"""Trees of which is known who has them."""
+_NUM_NEIGHBOURS: Final = 3
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 _Identity = tuple[int, int, int, int, int]
@@ -94,6 +97,7 @@ class FileKeeper:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _reading: dict[_Identity, threading.Event] = field(default_factory=dict, init=False)
     """What is being read just now."""
+    _holders: dict[str, dict[NodeId, NeighbourAddress]] = field(default_factory=dict, init=False)
 
     def ticket(self, order: StartOrder) -> str:
         """Return the ticket of an order."""
@@ -229,6 +233,30 @@ class FileKeeper:
                     del self._reading[identity]
                 mine.set()
         return known
+
+    def key_of(self, digest: str) -> str:
+        """Return by which machines that may read a tree know each other."""
+        return hmac.new(self.secret, b"neighbours\0" + digest.encode(), hashlib.sha256).hexdigest()
+
+    def note_holder(self, node_id: NodeId, digest: str, address: NeighbourAddress) -> None:
+        """Take note that a machine hands out a tree that it has."""
+        with self._lock:
+            while digest not in self._holders and len(self._holders) >= _MAX_HELD:
+                del self._holders[next(iter(self._holders))]
+            self._holders.setdefault(digest, {})[node_id] = address
+
+    def neighbours_of(self, node_id: NodeId, digest: str) -> tuple[NeighbourAddress, ...]:
+        """Return who else has a tree: a few, other ones for each machine that asks."""
+        with self._lock:
+            others = {name: at for name, at in self._holders.get(digest, {}).items() if name != node_id}
+        names = sorted(others, key=lambda name: hashlib.sha256(f"{node_id}/{name}".encode()).digest())
+        return tuple(others[name] for name in names[:_NUM_NEIGHBOURS])
+
+    def forget(self, node_id: NodeId) -> None:
+        """Name a machine to no other any more."""
+        with self._lock:
+            for holders in self._holders.values():
+                holders.pop(node_id, None)
 
     # what is written
 

@@ -17,7 +17,7 @@ machine asks and the server answers, one after the other. Whatever has a length 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pliant.cluster.json_lines import by_kind
@@ -110,6 +110,38 @@ class Remove:
     kind: Literal["remove"] = "remove"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourAddress:
+    """Where another machine hands out what it has."""
+
+    host: str
+    port: int
+    pin: str
+    """Of its certificate, which it makes anew whenever it begins: its SHA-256 in hex."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Have:
+    """I have all that this listing names, and hand it out to others."""
+
+    digest: str
+    address: NeighbourAddress
+    kind: Literal["have"] = "have"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeFrom:
+    """To another machine: this file, which is in a tree that I may read, from an offset on."""
+
+    tree: str
+    """The digest of its listing."""
+    key: str = field(repr=False)
+    """The tree's, which the server has told to whom may read it."""
+    digest: str
+    offset: int = 0
+    kind: Literal["take-from"] = "take-from"
+
+
 # from the server
 
 
@@ -127,6 +159,10 @@ class Listing:
     digest: str
     num_bytes: int
     """0: it is the listing that the machine has."""
+    key: str = field(default="", repr=False)
+    """By which machines that have it know each other."""
+    neighbours: tuple[NeighbourAddress, ...] = ()
+    """Who has it."""
     kind: Literal["listing"] = "listing"
 
 
@@ -167,8 +203,9 @@ class NotDone:
     kind: Literal["not-done"] = "not-done"
 
 
-Request = Claim | ListTree | Fetch | Put | Append | Remove
+Request = Claim | ListTree | Fetch | Put | Append | Remove | Have
 Answer = Granted | Listing | FileContent | SendFrom | Taken | NotDone
 
-REQUESTS: Final[Mapping[str, type[Request]]] = by_kind((Claim, ListTree, Fetch, Put, Append, Remove))
+REQUESTS: Final[Mapping[str, type[Request]]] = by_kind((Claim, ListTree, Fetch, Put, Append, Remove, Have))
+FROM_NEIGHBOURS: Final[Mapping[str, type[TakeFrom]]] = by_kind((TakeFrom,))
 ANSWERS: Final[Mapping[str, type[Answer]]] = by_kind((Granted, Listing, FileContent, SendFrom, Taken, NotDone))

@@ -117,6 +117,8 @@ class Mirror:
         for threads in (self._bringing, self._sending, self._logging):
             threads.shutdown(wait=False, cancel_futures=True)
         self._connections.close()
+        if self._bringer.neighbours is not None:
+            self._bringer.neighbours.close()
 
     # what threads do
 
