@@ -49,6 +49,8 @@ ADDRESS: Final = "address"
 _MAX_DIGESTS: Final = 500_000
 _MAX_HELD: Final = 10_000
 """Trees of which is known who has them."""
+_DURABLE_BYTES: Final = 1 << 20
+"""A file that is so large, such as a checkpoint, lasts through a loss of power as soon as it is taken."""
 _NUM_NEIGHBOURS: Final = 3
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -316,7 +318,8 @@ class FileKeeper:
                 if os.fstat(file).st_size != put.num_bytes or digest_of_open(file, put.num_bytes) != put.digest:
                     draft.unlink()
                     raise InvalidInput.at(put.name, "it arrived as something else than was said; send it again")
-                os.fsync(file)
+                if put.num_bytes >= _DURABLE_BYTES:
+                    os.fsync(file)
             finally:
                 os.close(file)
             put_file(draft, place, mode=put.mode, mtime_ns=put.mtime_ns)
