@@ -339,7 +339,7 @@ def _of_kind(job: Job) -> tuple[str, str]:
 
 def _shares(job: Job) -> str:
     """Return how many virtual workers each task has, if that is not even; the leader's first."""
-    shares = () if job.progress is None or job.ended else job.progress.shares
+    shares = () if job.progress is None or job.num_slots == 0 else job.progress.shares
     return f"by speed {', '.join(map(str, shares))}" if shares else ""
 
 
