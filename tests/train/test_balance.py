@@ -1,5 +1,6 @@
 """Tasks of different speed: the slow ones get fewer virtual workers, and the result is the same bits."""
 
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from tests.train.crew import run_in
-from tests.train.test_elastic import BATCH, build, check, data, undisturbed
+from tests.train.test_elastic import BATCH, build, check, data, play, undisturbed
 from tests.train.world import Crash, World
 
 from pliant.core.job import TaskId
@@ -287,3 +288,16 @@ def test_who_dies_between_a_step_and_the_new_shares_costs_at_most_one_step(tmp_p
     world.wait_for_end()
     check_bits(world, 12)
     assert sum(activated.redone_steps for activated in world.activated) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_random_resizes_and_losses_with_shares_by_speed_come_to_the_bits_of_an_undisturbed_run(
+    tmp_path: Path, seed: int
+) -> None:
+    done = threading.Event()
+    done.set()
+    world = World(script(20, done), tmp_path, balance="speed")
+    play(world, random.Random(seed))
+    check_bits(world, 20)
+    assert any(reported_shares(world))
