@@ -115,6 +115,17 @@ def test_a_slow_step_now_and_then_is_no_slow_task() -> None:
     assert tasks.shares == (4, 4)
 
 
+def test_a_task_that_is_slow_for_a_while_keeps_its_share() -> None:
+    tasks = Tasks([0.1, 0.1])
+    tasks.meet()
+    tasks.run(2 * EVERY_S)
+    tasks.seconds[1] = 0.2
+    tasks.run(EVERY_S / 3)
+    tasks.seconds[1] = 0.1
+    tasks.run(2 * EVERY_S)
+    assert {member.shares for member in tasks.members} == {()}
+
+
 def test_a_step_that_is_mostly_an_exchange_is_left_as_it_is() -> None:
     tasks = Tasks([0.1, 0.2], rest_s=0.5)
     tasks.meet()
@@ -296,8 +307,9 @@ def test_random_resizes_and_losses_with_shares_by_speed_come_to_the_bits_of_an_u
     tmp_path: Path, seed: int
 ) -> None:
     done = threading.Event()
-    done.set()
     world = World(script(20, done), tmp_path, balance="speed")
+    world.resize(2)
+    world.wait(lambda: any(reported_shares(world)), "two share by their speed")
+    done.set()
     play(world, random.Random(seed))
     check_bits(world, 20)
-    assert any(reported_shares(world))

@@ -35,8 +35,8 @@ FIRST_S: Final = 10.0
 EVERY_S: Final = 60.0
 NUM_TIMES: Final = 2
 """Numbers that a member tells: seconds for a part, and what else a step takes."""
-_NUM_KEPT: Final = 64
-"""Steps whose times count; of them the median, which one slow step does not move."""
+_NUM_KEPT: Final = 4096
+"""Steps whose times count, of those since times were compared last: their median, which a slow moment does not move."""
 _NUM_NEEDED: Final = 3
 
 
@@ -147,18 +147,16 @@ class SpeedBalance:
         return [self._known_s, statistics.median(self._of_step) if self._of_step else 0.0]
 
     def begin_generation(self, table: Sequence[Sequence[float]]) -> None:
-        """Share the virtual workers among new members, one row each; what they did before is not the same any more."""
+        """Share the virtual workers among new members, one row each."""
         self._size, self.shares = len(table), ()
         self._forget_steps()
         self._share([(of_part, 0.0) for of_part, _ in table])
         self._due_at = self.clock() + self.first_s
 
     def divide(self, table: Sequence[Sequence[float]]) -> None:
-        """Share the virtual workers anew if that saves enough of a step."""
-        before = self.shares
+        """Share the virtual workers anew if that saves enough of a step; what comes after it is measured anew."""
         self._share(table)
-        if self.shares != before:
-            self._forget_steps()
+        self._forget_steps()
         self._due_at = self.clock() + self.every_s
 
     def _share(self, table: Sequence[Sequence[float]]) -> None:
