@@ -397,6 +397,7 @@ def test_submit_waits_and_tells_by_its_code_how_the_job_ended(
         (["{dir}/two/a.py", "--mode", "quick"], "--mode: 'quick' is not possible; give 'exact' or 'fast'"),
         (["{dir}/two/a.py", "--fixed", "2", "--max", "4"], "--fixed: a fixed job has 2 processes"),
         (["{dir}/two/a.py", "--fixed", "2", "--audit"], "audit: for elastic jobs only"),
+        (["{dir}/two/a.py", "--balance", "speed", "--mode", "fast"], "balance 'speed' divides virtual workers"),
         (["{dir}/two/a.py", "--max-restarts", "2"], "--max-restarts is for fixed jobs"),
         (["{dir}/two/a.py", "--epochs", "5"], "the script's own come after --: `pliant submit PATH -- --epochs …`"),
         (

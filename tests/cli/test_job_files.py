@@ -136,7 +136,7 @@ EVERYTHING = (
 @pytest.mark.parametrize("name", ["job.yaml", "job.yml", "job.json"])
 @pytest.mark.parametrize(
     "options",
-    [EVERYTHING.split(), ["--fixed", "2", "--max-restarts", "1"], ["--after-any", "1", "--priority", "3"], []],
+    [EVERYTHING.split(), ["--fixed", "2", "--max-restarts", "1"], ["--after-any", "1", "--balance", "speed"], []],
 )
 def test_a_saved_job_is_the_same_submission(
     run: Run, taking: Played, folder: Path, name: str, options: list[str]

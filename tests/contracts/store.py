@@ -128,11 +128,12 @@ class StoreContract:
             loss=0.25,
             metrics={"accuracy": 0.75, "float": 1.0, "metrics": 2.0},
             eta_s=3.5,
+            shares=(5, 3),
         )
         bare, full = a_job(), replace(a_job("job-2"), progress=progress, started_at=101.0, ended_at=102.5)
         full = replace(full, num_slots=4, generation=3, reason="größer", why="it is", num_redone_steps=1, revision=9)
-        full = replace(full, spec=replace(full.spec, fixed=True), claim_step=812, claim_reason="moved to a GPU")
-        full = replace(full, claim="statistical", num_restarts=2)
+        full = replace(full, spec=replace(full.spec, fixed=True, balance="speed"), claim_step=812)
+        full = replace(full, claim="statistical", claim_reason="moved to a GPU", num_restarts=2)
         full = replace(full, fingerprint="torch 2.13.0 cpu", digest="ab" * 32, tags={"kept": "so"})
         full = replace(full, rerun_of=JobId("job-99"), colour=23, hold="it waits at epoch 3 for the others")
         store.write(Writes(jobs=(bare, full)))

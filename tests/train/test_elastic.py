@@ -212,11 +212,8 @@ def finished(world: World) -> bool:
     return any(isinstance(message, Finished) for _, message in world.heard)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_random_schedule_of_resizes_and_losses_equals_an_undisturbed_run(tmp_path: Path, seed: int) -> None:
-    dice = random.Random(seed)
-    world = World(script(20, pause_s=0.0005), tmp_path)
+def play(world: World, dice: random.Random) -> None:
+    """Resize and kill at random until the training is finished or has changed often; then let it end."""
     world.resize(1)
     world.wait_for_size(1)
     while not finished(world) and len(world.activated) < 25:
@@ -231,4 +228,11 @@ def test_random_schedule_of_resizes_and_losses_equals_an_undisturbed_run(tmp_pat
     if not finished(world):
         world.resize(1)
     world.wait_for_end()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_random_schedule_of_resizes_and_losses_equals_an_undisturbed_run(tmp_path: Path, seed: int) -> None:
+    world = World(script(20, pause_s=0.0005), tmp_path)
+    play(world, random.Random(seed))
     check(world, 20)

@@ -34,6 +34,11 @@ def test_parameters_buffers_optimizer_state_and_loss_are_the_same_bits(size: int
     assert run_in(size, train_all) == [expected] * size
 
 
+@pytest.mark.parametrize("shares", [(5, 3), (1, 7), (1, 5, 2)])
+def test_so_are_those_of_uneven_shares(shares: tuple[int, ...], expected: dict[str, str]) -> None:
+    assert run_in(len(shares), train_all, shares=shares) == [expected] * len(shares)
+
+
 def test_so_are_those_of_parts_in_pieces() -> None:
     [alone] = run_in(1, train_all, accumulate=2)
 
@@ -115,6 +120,38 @@ def pledge_in_a_crowd() -> list[float]:
         for x, y in run:
             run.step(torch.nn.functional.mse_loss(model(x), y))
     return [sums[3], run.last["loss"]]
+
+
+def pledge_without_a_part() -> list[float]:
+    """Two tasks with 7 and 1 of 8 virtual workers: of the last batch's four parts the first one has all."""
+    me = int(TRAIN_CONTEXT.get().membership.task_id.rpartition(".")[2])
+    data = TensorDataset(torch.arange(12.0)[:, None], torch.zeros(12, 1))
+    model = torch.nn.Linear(1, 1)
+    run = Run(model, torch.optim.SGD(model.parameters(), lr=0.01), data, batch_size=8, virtual_workers=8)
+    sums: list[float] = []
+    finish = run._engine.reducer.finish
+
+    def finish_and_note(**named: Any) -> list[float]:
+        run._engine.reducer.control[3] = 1.0 + me
+        sums[:] = finish(**named)
+        return [0.0 if place < 4 else value for place, value in enumerate(sums)]
+
+    run._engine.reducer.finish = finish_and_note  # type: ignore[method-assign]
+    num_parts = 0
+    for _ in run.epochs(1):
+        run._engine.balance.shares = (7, 1)
+        for x, y in run:
+            num_parts += 1
+            run.step(torch.nn.functional.mse_loss(model(x), y))
+    return [num_parts, sums[3], run.last["loss"]]
+
+
+def test_so_do_those_of_a_task_whose_share_of_a_small_batch_is_nothing() -> None:
+    (many, first, loss), (few, second, same) = run_in(2, pledge_without_a_part)
+
+    assert (many, few) == (7 + 4, 1)
+    assert (first, loss) == (second, same)
+    assert first == 2.0
 
 
 def test_control_elements_of_tasks_without_a_virtual_worker_count_too() -> None:

@@ -17,6 +17,7 @@ from torch.utils.data import TensorDataset
 
 from pliant.core.job import Mode
 from pliant.train import Run
+from pliant.train.balance import Stopwatch
 from pliant.train.errors import GenerationLost
 from pliant.train.group.collectives import Group, GroupSpec, connect, num_closing_groups
 from pliant.train.group.rendezvous import RendezvousServer
@@ -167,3 +168,19 @@ def test_nccl_does_not_wait_for_a_process_that_stands_still(end: Callable[[Group
         finally:
             peer.kill()
             rendezvous.close()
+
+
+def test_a_stopwatch_measures_what_the_gpu_computes_while_the_host_goes_on() -> None:
+    device = torch.device("cuda")
+    matrix = torch.randn(4096, 4096, device=device)
+    matrix @ matrix
+    torch.cuda.synchronize()
+    watch, begun_at = Stopwatch(time.monotonic), time.monotonic()
+    watch.start(device)
+    for _ in range(100):
+        matrix @ matrix
+    watch.stop()
+    ordered_s = time.monotonic() - begun_at
+    measured_s = watch.seconds()
+
+    assert ordered_s < measured_s < 1.1 * (time.monotonic() - begun_at)

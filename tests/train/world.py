@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 import torch
 
-from pliant.core.job import JobId, TaskId
+from pliant.core.job import Balance, JobId, TaskId
 from pliant.core.link import Dismiss, FromTask, Hello, Left, Lost, Ready, Switched
 from pliant.policy.elastic.coordinator import handle
 from pliant.policy.elastic.membership import Activated, Gone, Membership, Send, TaskMessage, Tick, Wanted
@@ -55,6 +55,7 @@ class World:
     script: Callable[["World", TaskId], None]
     result_dir: Path
     virtual_workers: int = 8
+    balance: Balance = "even"
     checkpoint_freq: int = 1
     audit: bool = True
     metrics_every: int | None = None
@@ -147,6 +148,7 @@ class World:
             clock=time.monotonic,
             now=self.now,
             virtual_workers=self.virtual_workers,
+            balance=self.balance,
             checkpoint_freq=self.checkpoint_freq,
             result_dir=self.result_dir,
             audit=self.audit,

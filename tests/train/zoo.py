@@ -76,7 +76,15 @@ def build(name: str) -> tuple[nn.Module, torch.optim.Optimizer, TensorDataset]:
     return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), TensorDataset(inputs, labels)
 
 
-def train(name: str, *, num_epochs: int, mode: str = "exact", virtual_workers: int = 8, accumulate: int = 1) -> str:
+def train(
+    name: str,
+    *,
+    num_epochs: int,
+    mode: str = "exact",
+    virtual_workers: int = 8,
+    accumulate: int = 1,
+    shares: tuple[int, ...] = (),
+) -> str:
     """Train to the end; return the digest, and the claim before it."""
     model, optimizer, data = build(name)
     run = Run(
@@ -91,6 +99,7 @@ def train(name: str, *, num_epochs: int, mode: str = "exact", virtual_workers: i
         schedulers=[torch.optim.lr_scheduler.StepLR(optimizer, 5)],
     )
     for _ in run.epochs(num_epochs):
+        run._engine.balance.shares = shares
         for x, y in run:
             run.step(F.cross_entropy(model(x), y))
         run.evaluate(data, lambda batch: {"loss": F.cross_entropy(model(batch[0]), batch[1])})

@@ -35,6 +35,7 @@ from pliant.core.tag import TagName, TagValue, tags_of
 
 ELASTIC_ONLY = (
     "virtual_workers",
+    "balance",
     "checkpoint_freq",
     "checkpoint_every_s",
     "resume_from",
@@ -63,6 +64,8 @@ class JobRequest(Request, JobSettings, NoticeSettings):
                 f"max_tasks {self.max_tasks} is above virtual_workers {self.virtual_workers}: the global batch "
                 f"cannot be cut finer than that; lower max_tasks or raise virtual_workers"
             )
+        if self.balance == "speed" and self.mode == "fast":
+            yield "balance 'speed' divides virtual workers, and mode 'fast' has none; leave one of the two out"
         if self.weights is not None and self.resume_from is not None:
             yield "weights and resume_from both say where the training starts; give one of them"
         if self.data_dir is not None and self.dataset is not None:

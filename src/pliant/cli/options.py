@@ -230,6 +230,7 @@ JOB: Final[Table] = {
     "after_any": ask("Start when this has ended, however; repeatable.", metavar="JOB|ARRAY", type=list[str]),
     "slots_per_task": ask("GPUs (or CPU slots) that every task holds."),
     "virtual_workers": ask("Parts of the batch; default: 8, or --max."),
+    "balance": ask("Parts of each task: even; or speed: faster tasks compute more."),
     "python": ask("Another Python interpreter, with Pliant installed.", read=whole_path, place=beside),
     "environment": ask(
         "Run in this: a name, a path, or conda:NAME.", metavar="NAME|DIR|conda:NAME", place=_environment_beside

@@ -34,6 +34,8 @@ Mode = Literal["exact", "fast"]
 """What a person asks of the results: bitwise the same for any number of workers, or only the same in distribution."""
 Claim = Literal["exact", "statistical", "fast"]
 """What a training says of its results: what `exact` promises, what is left of it, or what `fast` promises."""
+Balance = Literal["even", "speed"]
+"""How virtual workers divide over the tasks of a training: as even as can be, or by how fast each of them is."""
 OnStall = Literal["warn", "replace", "end"]
 """What becomes of a training that is stuck: its owner is warned; or also what is stuck is replaced; or the job ends."""
 
@@ -100,6 +102,8 @@ class JobSettings:
     """What people find it by: names, each with a value, which may be empty; 50 at most."""
     virtual_workers: NumTasks | None = None
     """V: the global batch is cut into V parts whatever the size. If left out: 8, or the maximum if that is larger."""
+    balance: Balance = "even"
+    """`even`: every task computes as many of the V parts. `speed`: faster tasks compute more of them."""
     python: Annotated[str, Input(MinLen(1))] | None = None
     """Another Python interpreter, with Pliant installed in its environment."""
     environment: (
@@ -215,6 +219,8 @@ class Progress:
     """Newest value of every metric that the script reports."""
     eta_s: float | None = None
     """Seconds left at the present speed."""
+    shares: Annotated[tuple[NumTasks, ...], MaxLen(MAX_VIRTUAL_WORKERS)] = ()
+    """Virtual workers of every worker, in rank order, if they are shared by speed and not even."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, MIN_DEFAULT_VIRTUAL_WORKERS, JobId, Mode, TaskId
+from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, MIN_DEFAULT_VIRTUAL_WORKERS, Balance, JobId, Mode, TaskId
 from pliant.core.serving_profile import Runner
 from pliant.core.slot import WHOLE_SLOT
 
@@ -178,6 +178,8 @@ class ElasticTask(Variables):
     """The control link opens to who proves to hold it; taken away before the script runs."""
     virtual_workers: Annotated[int, Variable("PLIANT_VIRTUAL_WORKERS")]
     """V: the parts of the global batch."""
+    balance: Annotated[Balance, Variable("PLIANT_BALANCE")] = "even"
+    """`speed`: faster tasks compute more of them; or `even`."""
     max_tasks: Annotated[int, Variable("PLIANT_MAX_TASKS")] = 1
     """The job grows up to this many tasks."""
     mode: Annotated[Mode, Variable("PLIANT_MODE")] = "exact"

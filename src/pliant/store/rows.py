@@ -192,14 +192,16 @@ def _spec_of(document: Mapping[str, Any]) -> JobSpec:
 
 
 def _progress_json(progress: Progress) -> Row:
-    return _numbers_out(_columns(progress)) | {"metrics": _numbers_out(progress.metrics)}
+    lists = {"metrics": _numbers_out(progress.metrics), "shares": list(progress.shares)}
+    return _numbers_out(_columns(progress)) | lists
 
 
 def _progress_of(document: Mapping[str, Any] | None) -> Progress | None:
     if document is None:
         return None
-    numbers = {name: value for name, value in document.items() if name != "metrics"}
-    return Progress(**_numbers_in(numbers), metrics=_numbers_in(document["metrics"]))
+    numbers = {name: value for name, value in document.items() if name not in ("metrics", "shares")}
+    metrics, shares = _numbers_in(document["metrics"]), tuple(document.get("shares", ()))
+    return Progress(**_numbers_in(numbers), metrics=metrics, shares=shares)
 
 
 def _numbers_out(values: Mapping[str, Any]) -> Row:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, get_args
 
-from pliant.core.job import MAX_VIRTUAL_WORKERS, MIN_DEFAULT_VIRTUAL_WORKERS, JobId, Mode, TaskId
+from pliant.core.job import MAX_VIRTUAL_WORKERS, MIN_DEFAULT_VIRTUAL_WORKERS, Balance, JobId, Mode, TaskId
 from pliant.core.link import Form, FromTask
 from pliant.core.task_environment import LoneTask, TaskFolders
 from pliant.tracking.recorder import Recorder
@@ -31,6 +31,8 @@ class TrainContext:
     """Seconds since the epoch."""
     virtual_workers: int = MIN_DEFAULT_VIRTUAL_WORKERS
     """V of a script that says none; a smaller batch is cut into single samples."""
+    balance: Balance = "even"
+    """How virtual workers divide over tasks."""
     checkpoint_freq: int = 0
     checkpoint_every_s: float = 0.0
     """Seconds between checkpoints in the middle of an epoch; 0 makes none."""

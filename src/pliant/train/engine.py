@@ -41,8 +41,9 @@ import torch
 from pliant.core.link import Left, Switched
 from pliant.tracking.tracker import Outcome
 from pliant.train.agreement import NUM_COLUMNS, Agreement, MemberState, agree
+from pliant.train.balance import NUM_TIMES, SpeedBalance
 from pliant.train.data.audit import SampleAudit
-from pliant.train.data.sharding import ShardingPlan
+from pliant.train.data.sharding import ShardingPlan, Worker
 from pliant.train.errors import Departed, GenerationLost
 from pliant.train.evaluate import Evaluation
 from pliant.train.group.collectives import Group
@@ -85,6 +86,8 @@ class Engine:
     """What the gradients are divided by, from the same sums."""
     before_departure: Callable[[], None] = lambda: None
     """Called when this task leaves, before the server hears of it."""
+    balance: SpeedBalance = field(default_factory=SpeedBalance)
+    """How many virtual workers each member has, if they are not even."""
     committed: int = 0
     epoch: int = 0
     samples: list[int] = field(default_factory=list)
@@ -102,17 +105,24 @@ class Engine:
         """Where the trained parameters are."""
         return self.reducer.parameters[0].device
 
+    @property
+    def worker(self) -> Worker:
+        """Which share of a step this task computes in the present generation."""
+        group = self.membership.group
+        return Worker(group.size, group.rank, self.balance.shares)
+
     # -- steps ------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Start an attempt at the next step."""
         self.membership.check_dismissed()
-        group = self.membership.group
+        group, shares = self.membership.group, self.balance.shares
         self._is_attempting = True
         self.running.start()
         num_leaves = self.plan.num_parts(self.committed, group.size)
-        self.reducer.begin(group, num_leaves=num_leaves, in_one=self.plan.whole_shares)
+        self.reducer.begin(group, num_leaves=num_leaves, in_one=self.plan.whole_shares, shares=shares)
         self.samples.clear()
+        self.balance.begin_step(self.device, num_parts=len(self.worker.share(num_leaves)))
 
     def commit(self, *, computed: bool = True) -> None:
         """Reduce, step the optimizer, and switch to the next generation if all members have pledged to.
@@ -132,11 +142,14 @@ class Engine:
         pledged = self.membership.pledge()
         if pledged is not None:
             self.reducer.control[pledged % NUM_PLEDGE_ELEMENTS] = 1.0
+        if group.rank == 0 and self.balance.is_due():
+            self.reducer.control[-1] = 1.0
         try:
             if computed:
                 self.reducer.close_leaf()
             else:
                 self.stepper.init_scaler()
+            self.balance.end_computing()
             sums = self.reducer.finish(is_lost=self.membership.is_lost)
         except GenerationLost as error:
             self.recover(error)
@@ -146,6 +159,7 @@ class Engine:
         self.reducer.attach(divisor=self.divisor(control))
         self.stepper.step()
         self.reducer.release()
+        self.balance.end_step()
         self._is_attempting = False
         self.committed += 1
         self.membership.record_commit(self.committed)
@@ -155,6 +169,8 @@ class Engine:
         # Only a member that pledged can see the full sum, since its own pledge is a part of it.
         if pledged is not None and round(sums[pledged % NUM_PLEDGE_ELEMENTS]) == group.size:
             self._switch(pledged)
+        elif self.balance.is_enabled and sums[-1] > 0:
+            self._rebalance(group)
 
     def recover(self, error: GenerationLost) -> None:
         """Leave a lost generation as if the step in work had not begun, and enter the next one."""
@@ -208,6 +224,14 @@ class Engine:
             return False
         return True
 
+    def _rebalance(self, group: Group) -> None:
+        """Share the virtual workers by the times that all members have measured."""
+        try:
+            self.balance.divide(self._times(group))
+        except GenerationLost as error:
+            self.membership.lose(str(error))
+            self.enter()
+
     # -- generations ------------------------------------------------------------------------------------------------
 
     def enter(self) -> None:
@@ -256,6 +280,8 @@ class Engine:
         if self.membership.is_lost():
             raise GenerationLost("given up before it was entered")
         members = self._exchange(group)
+        if self.balance.is_enabled:
+            self.balance.begin_generation(self._times(group))
         agreement = agree(members)
         if agreement.is_new and group.rank == 0:
             self._start_or_resume()
@@ -266,7 +292,7 @@ class Engine:
         return agreement.num_redone_steps
 
     def _exchange(self, group: Group) -> list[MemberState]:
-        """Return where every member stands; a sum over a table in which each member has filled its own row."""
+        """Return where every member stands."""
         mine = MemberState(
             holds_state=self._holds_state,
             committed=self.committed,
@@ -276,9 +302,19 @@ class Engine:
             fingerprint=self.state.claim.number,
         )
         table = torch.zeros(group.size, NUM_COLUMNS, dtype=torch.int64)
-        table[group.rank] = torch.tensor(mine.row())
+        return [MemberState.of_row(row) for row in self._tell_all(group, table, mine.row())]
+
+    def _times(self, group: Group) -> list[list[float]]:
+        """Return the times of all members."""
+        table = torch.zeros(group.size, NUM_TIMES, dtype=torch.float64)
+        return self._tell_all(group, table, self.balance.row())
+
+    def _tell_all(self, group: Group, table: torch.Tensor, row: Sequence[float]) -> list[Any]:
+        """Return the rows of all members: the sum over tables of zeros in which each has filled its own row."""
+        table[group.rank] = torch.tensor(row, dtype=table.dtype)
         group.all_reduce([table], is_lost=self.membership.is_lost)
-        return [MemberState.of_row(row) for row in table.tolist()]
+        rows: list[Any] = table.tolist()
+        return rows
 
     def _start_or_resume(self) -> None:
         saved = self.find_checkpoint()

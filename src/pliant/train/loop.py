@@ -51,7 +51,7 @@ class Loop:
         """Yield the batches of this task's parts of one step, or of one attempt at it."""
         engine, step = self.engine, self.engine.committed
         group, upcoming = engine.membership.group, engine.membership.upcoming()
-        worker = Worker(group.size, group.rank)
+        worker = engine.worker
         parts = engine.plan.parts(step, worker)
         self.feed.begin_step(step, worker, Worker(*upcoming) if upcoming else None)
         engine.begin()

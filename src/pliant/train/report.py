@@ -35,6 +35,8 @@ class Reporter:
     plan: ShardingPlan
     claim: TrainingClaim
     num_epochs: int
+    shares: Callable[[], tuple[int, ...]] = tuple
+    """Returns the virtual workers of every task, empty while they are even."""
     every: int | None = None
     """A point is one step in so many; None: a mean over steps."""
     latest: dict[str, float] = field(default_factory=dict)
@@ -163,4 +165,5 @@ class Reporter:
             loss=self.latest.get("loss"),
             metrics={name: value for name, value in self.latest.items() if name != "loss"},
             eta_s=samples_left / self._speed if self._speed > 0 else None,
+            shares=self.shares(),
         )

@@ -24,6 +24,7 @@ import torch
 from pliant.core.job import Mode
 from pliant.core.job_params import as_param, bounded
 from pliant.core.link import Note
+from pliant.train.balance import SpeedBalance
 from pliant.train.carried import CarriedState
 from pliant.train.checks import InitialParameters, check_trainable, trained_parameters, unwrap
 from pliant.train.context import TrainContext, find_context
@@ -356,17 +357,20 @@ def assemble(run: Run, context: TrainContext) -> Trainer:
         load_weights(model, context.weights)
     results = _results(run, context, state)
     running = RunningBuffers(model)
+    balance = _balance(context, plan)
+    num_control = NUM_PLEDGE_ELEMENTS + NUM_ELEMENTS + balance.num_elements
     engine = Engine(
         membership=context.membership,
         state=state,
         plan=plan,
         stepper=stepper,
-        reducer=Reducer(stepper.parameters, num_control=NUM_PLEDGE_ELEMENTS + NUM_ELEMENTS, running=running),
+        reducer=Reducer(stepper.parameters, num_control=num_control, running=running),
         running=running,
         audit=_audit(context),
         clock=context.clock,
         find_checkpoint=results.newest,
         save=results.checkpoint_now,
+        balance=balance,
     )
     context.cleanups += [results.close, engine.audit.close, engine.reducer.close]
     carried = CarriedState(model, is_enabled=plan.is_cut)
@@ -427,6 +431,13 @@ def _plan(run: Run, context: TrainContext, *, num_samples: int, loader_batch_siz
         whole_shares=(run.mode or context.mode) == "fast",
         accumulate=run.accumulate,
     )
+
+
+def _balance(context: TrainContext, plan: ShardingPlan) -> SpeedBalance:
+    is_enabled = context.balance == "speed" and not plan.whole_shares
+    if context.balance == "speed" and plan.whole_shares:
+        _warn(context, "the script trains in fast mode, which has no virtual workers: its tasks share a batch evenly")
+    return SpeedBalance(clock=context.clock, virtual_workers=plan.virtual_workers, is_enabled=is_enabled)
 
 
 def _stepper(run: Run, model: torch.nn.Module, optimizers: Mapping[str, torch.optim.Optimizer]) -> Stepper:

@@ -81,6 +81,7 @@ class Trainer:
             plan=engine.plan,
             claim=engine.state.claim,
             num_epochs=num_epochs,
+            shares=lambda: engine.balance.shares,
             every=self.context.metrics_every,
         )
         self.loop.feed.stop_at(num_epochs * self.steps_per_epoch)

@@ -113,8 +113,15 @@ def wait_for(condition: Callable[[], bool]) -> None:
 # -- exactly once -----------------------------------------------------------------------------------------------------
 
 
+def most_for(rank: int | None, size: int, plan: ShardingPlan) -> tuple[int, ...]:
+    """Return shares of which one worker has all that the others need not have; even ones without a rank."""
+    if rank is None or rank >= size:
+        return ()
+    return tuple(plan.virtual_workers - size + 1 if one == rank else 1 for one in range(size))
+
+
 @pytest.mark.parametrize("whole_shares", [False, True])
-def test_every_sample_comes_once_an_epoch_for_any_history_of_sizes(
+def test_every_sample_comes_once_an_epoch_for_any_history_of_sizes_and_shares(
     opened: Open, tmp_path: Path, whole_shares: bool
 ) -> None:
     """Three workers, of which some are idle, with announcements that come true, change or come to nothing."""
@@ -126,7 +133,7 @@ def test_every_sample_comes_once_an_epoch_for_any_history_of_sizes(
     @settings(max_examples=15)
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        sizes = st.integers(1, 3)
+        sizes, ranks = st.integers(1, 3), st.none() | st.integers(0, 2)
         for epoch in range(2):
             used: list[int] = []
             for step in range(epoch * 3, epoch * 3 + 3):
@@ -135,9 +142,10 @@ def test_every_sample_comes_once_an_epoch_for_any_history_of_sizes(
                     size = data.draw(sizes)
                     for rank in range(size):
                         step_of(feeds[rank][0], plan, step, Worker(size, rank))
+                shares = () if whole_shares else most_for(data.draw(ranks, label=f"has most at {step}"), size, plan)
                 for rank in range(size):
                     upcoming = Worker(announced, rank) if announced is not None and rank < announced else None
-                    batches = step_of(feeds[rank][0], plan, step, Worker(size, rank), upcoming)
+                    batches = step_of(feeds[rank][0], plan, step, Worker(size, rank, shares), upcoming)
                     used += [index for batch in batches for index in batch[0].tolist()]
             assert sorted(used) == list(range(NUM_SAMPLES))
 

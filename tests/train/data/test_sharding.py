@@ -74,6 +74,27 @@ def test_of_a_whole_batch_every_virtual_worker_has_a_part_and_no_worker_has_two_
     assert max(shares) - min(shares) <= 1
 
 
+@st.composite
+def uneven(draw: st.DrawFn) -> tuple[ShardingPlan, tuple[int, ...]]:
+    """A plan of virtual workers, and how many each of some workers has."""
+    shares = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=6)))
+    batch_size = draw(st.integers(sum(shares), 90))
+    num_samples = draw(st.integers(batch_size, 400))
+    return ShardingPlan(num_samples=num_samples, batch_size=batch_size, virtual_workers=sum(shares)), shares
+
+
+@given(uneven(), st.integers(0, 30))
+def test_uneven_shares_are_of_the_same_parts(case: tuple[ShardingPlan, tuple[int, ...]], step: int) -> None:
+    plan, shares = case
+    workers = [Worker(len(shares), rank, shares) for rank in range(len(shares))]
+    each = [plan.parts(step, worker) for worker in workers]
+
+    assert [part for parts in each for part in parts] == parts_of(plan, step, 1)
+    assert each[0], "the first virtual worker's part is always the first worker's"
+    if len(plan.batch(step)) == plan.batch_size:
+        assert tuple(len(parts) for parts in each) == shares
+
+
 def test_last_batch_of_an_epoch_is_what_is_left_in_parts_of_about_the_usual_size() -> None:
     plan = ShardingPlan(num_samples=21, batch_size=16, virtual_workers=4)
 
@@ -104,3 +125,6 @@ def test_the_example_of_the_module() -> None:
     assert parts(0, 2) == [[[0, 1], [2, 3]], [[4], [5]]]
     assert parts(0, 3) == [[[0, 1], [2, 3]], [[4]], [[5]]]
     assert parts(1, 1) == [[[6, 7], [8, 9]]]
+    uneven = [Worker(2, rank, (3, 1)) for rank in range(2)]
+    assert [len(plan.parts(0, worker)) for worker in uneven] == [3, 1]
+    assert [len(plan.parts(1, worker)) for worker in uneven] == [2, 0]

@@ -3,17 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.train.data.sharding import cut
+from pliant.train.data.sharding import Worker
 from pliant.train.sum.tree import GlobalSum, LocalSum, global_sum, local_sum
 
 leaf_counts = st.integers(1, 70)
 
 
-def expression(num_leaves: int, size: int) -> str:
+def expression(num_leaves: int, size: int, shares: tuple[int, ...] = ()) -> str:
     """Return the sum as `size` workers compute it, as text."""
     partials: list[str] = []
     for rank in range(size):
-        mine, program = cut(range(num_leaves), size, rank), local_sum(num_leaves, size, rank)
+        mine, program = Worker(size, rank, shares).share(num_leaves), local_sum(num_leaves, size, rank, shares)
         stack: list[str] = []
         for virtual_worker, num_additions in zip(mine, program.additions, strict=True):
             stack.append(str(virtual_worker))
@@ -22,7 +22,7 @@ def expression(num_leaves: int, size: int) -> str:
                 stack.append(f"({stack.pop()}+{right})")
         assert len(stack) == program.num_partials
         partials += stack
-    for into, source in global_sum(num_leaves, size).merges:
+    for into, source in global_sum(num_leaves, size, shares).merges:
         partials[into] = f"({partials[into]}+{partials[source]})"
     return partials[0]
 
@@ -30,6 +30,11 @@ def expression(num_leaves: int, size: int) -> str:
 @given(leaf_counts, st.integers(1, 80))
 def test_every_number_of_workers_computes_the_same_expression(num_leaves: int, size: int) -> None:
     assert expression(num_leaves, size) == expression(num_leaves, 1)
+
+
+@given(leaf_counts, st.lists(st.integers(1, 20), min_size=1, max_size=8))
+def test_so_do_uneven_shares_of_them(num_leaves: int, shares: list[int]) -> None:
+    assert expression(num_leaves, len(shares), tuple(shares)) == expression(num_leaves, 1)
 
 
 @given(leaf_counts)

@@ -334,7 +334,13 @@ def _of_kind(job: Job) -> tuple[str, str]:
         return "endpoint", f"{spec.endpoint.name}, version {spec.endpoint.version}"
     if spec.fixed:
         return "restarts", f"{job.num_restarts} of {spec.max_restarts}"
-    return "virtual workers", "; ".join(filter(None, (str(spec.virtual_workers), advice(job))))
+    return "virtual workers", "; ".join(filter(None, (str(spec.virtual_workers), _shares(job), advice(job))))
+
+
+def _shares(job: Job) -> str:
+    """Return how many virtual workers each task has, if that is not even; the leader's first."""
+    shares = () if job.progress is None or job.num_slots == 0 else job.progress.shares
+    return f"by speed {', '.join(map(str, shares))}" if shares else ""
 
 
 def _slots_of_each(spec: JobSpec) -> str:

@@ -7,7 +7,8 @@ epoch, whatever happens to the number of workers.
 
 Example: 10 samples in global batches of 6, V = 4 virtual workers. Step 0 uses the positions 0 to 5, cut into 2, 2, 1
 and 1; step 1 uses 6 to 9, which are too few for 4 parts of the usual size 2 and are cut into 2 and 2. Of step 0, two
-workers compute the parts 0, 1 and 2, 3; three workers compute 0 and 1, only 2, and only 3.
+workers compute the parts 0, 1 and 2, 3; three workers compute 0 and 1, only 2, and only 3. If the first of two is three
+times as fast and their shares are 3 and 1, they compute 0, 1, 2 and 3; of step 1 the first one computes both parts.
 
 Knows nothing of data sets, processes or random numbers.
 """
@@ -32,6 +33,20 @@ class Worker:
 
     size: int
     rank: int
+    shares: tuple[int, ...] = ()
+    """Virtual workers of every worker, in rank order; empty: as even as can be."""
+
+    def share(self, num_parts: int) -> range:
+        """Return which parts this worker computes of a step that has so many.
+
+        Where they are fewer than the shares add up to, every worker has as much of them as its share is of all virtual
+        workers, rounded so that the first one has a part.
+        """
+        if not self.shares:
+            return cut(range(num_parts), self.size, self.rank)
+        total, before = sum(self.shares), sum(self.shares[: self.rank])
+        start, stop = (-(-held * num_parts // total) for held in (before, before + self.shares[self.rank]))
+        return range(start, stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +112,7 @@ class ShardingPlan:
     def parts(self, step: int, worker: Worker) -> tuple[Part, ...]:
         """Return what a worker computes at this step, in order."""
         whole, num_parts = self.batch(step), self.num_parts(step, worker.size)
-        mine = cut(range(num_parts), worker.size, worker.rank)
+        mine = worker.share(num_parts)
         usual = -(-self.batch_size // (worker.size if self.whole_shares else self.virtual_workers))
         at_most = -(-usual // self.accumulate)
         return tuple(

@@ -97,20 +97,23 @@ class Reducer:
 
     # -- a step -----------------------------------------------------------------------------------------------------
 
-    def begin(self, group: Group, *, num_leaves: int, in_one: bool) -> None:
-        """Start a step of `num_leaves` virtual workers over all tasks (`in_one`: every task is one)."""
+    def begin(self, group: Group, *, num_leaves: int, in_one: bool, shares: tuple[int, ...] = ()) -> None:
+        """Start a step of `num_leaves` virtual workers over all tasks (`in_one`: every task is one).
+
+        `shares` are those of `Worker`.
+        """
         self._group = group
         self._is_alone = group.size == 1 and num_leaves == 1
         total = None
         if in_one:
             self._share = tree.local_sum(min(1, max(0, num_leaves - group.rank)), 1, 0)
         else:
-            self._share = tree.local_sum(num_leaves, group.size, group.rank)
-            total = tree.global_sum(num_leaves, group.size)
+            self._share = tree.local_sum(num_leaves, group.size, group.rank, shares)
+            total = tree.global_sum(num_leaves, group.size, shares)
             if total.num_partials == (1, 1):
                 total = None  # two numbers have one sum: floating-point addition is commutative
         self._exchange.begin(group, total, self._share.num_partials)
-        self._some_idle = total is not None and num_leaves < group.size
+        self._some_idle = total is not None and 0 in total.num_partials
         self._leaf, self._next_exchange = 0, 0
         self.release()
         self._held.clear()

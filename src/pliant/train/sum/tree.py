@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pliant.train.data.sharding import cut
+from pliant.train.data.sharding import Worker
 
 Merge = tuple[int, int]
 """(into, from): into += from."""
@@ -50,18 +50,18 @@ class GlobalSum:
 
 
 @lru_cache(maxsize=1024)
-def local_sum(num_leaves: int, size: int, rank: int) -> LocalSum:
-    """Return what worker `rank` of `size` does with its part of `num_leaves` leaves."""
-    mine = cut(range(num_leaves), size, rank)
+def local_sum(num_leaves: int, size: int, rank: int, shares: tuple[int, ...] = ()) -> LocalSum:
+    """Return what worker `rank` of `size` does with its part of `num_leaves` leaves; `shares` are those of `Worker`."""
+    mine = Worker(size, rank, shares).share(num_leaves)
     nodes = list(_nodes((0, num_leaves), (mine.start, mine.stop)))
     return LocalSum(tuple(number for node in nodes for number in _additions(node)), len(nodes))
 
 
 @lru_cache(maxsize=1024)
-def global_sum(num_leaves: int, size: int) -> GlobalSum:
-    """Return how the partial sums of `size` workers become the sum of all leaves."""
-    shares = [cut(range(num_leaves), size, rank) for rank in range(size)]
-    nodes = [list(_nodes((0, num_leaves), (mine.start, mine.stop))) for mine in shares]
+def global_sum(num_leaves: int, size: int, shares: tuple[int, ...] = ()) -> GlobalSum:
+    """Return how the partial sums of `size` workers become the sum of all leaves; `shares` are those of `Worker`."""
+    ranges = [Worker(size, rank, shares).share(num_leaves) for rank in range(size)]
+    nodes = [list(_nodes((0, num_leaves), (mine.start, mine.stop))) for mine in ranges]
     numbers = {node: number for number, node in enumerate(node for of_one in nodes for node in of_one)}
     merges: list[Merge] = []
 

@@ -11,6 +11,7 @@ const USUAL: Typed = {
   priority: "5000",
   queue: "default",
   slots_per_task: "1",
+  balance: "even",
   mode: "exact",
   fixed: "false",
   max_restarts: "3",

@@ -138,6 +138,7 @@ export function More({ again, notices = true }: { again: boolean; notices?: bool
           <>
             <TextField name="stall_after_s" placeholder={words.hints.stall_after_s} />
             <ChoiceField name="on_stall" placeholder={words.onStall.warn} clearable options={choices(words.onStall)} />
+            <ChoiceField name="balance" placeholder={words.balances.even} clearable options={choices(words.balances)} />
             <NumberField name="checkpoint_freq" placeholder="1" />
             <NumberField name="checkpoint_every_s" placeholder="600" />
             <NumberField name="metrics_every" placeholder={words.hints.metrics_every} />

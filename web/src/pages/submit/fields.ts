@@ -36,6 +36,7 @@ export const FIELDS = {
   environment: of("text", "--environment"),
   env: of("pairs", "--env", { secret: true }),
   virtual_workers: of("whole", "--virtual-workers", { elastic: true }),
+  balance: of("text", "--balance", { elastic: true }),
   slots_per_task: of("whole", "--slots-per-task"),
   mode: of("text", "--mode", { elastic: true }),
   fixed: of("flag", "--fixed"),

@@ -32,6 +32,7 @@ export const submission = {
     environment: "Environment",
     env: "Environment variables",
     virtual_workers: "Virtual workers (V)",
+    balance: "Virtual workers of each task",
     slots_per_task: "Slots per task",
     mode: "Mode",
     fixed: "Fixed size: a script as torchrun starts it, never resized",
@@ -75,6 +76,7 @@ export const submission = {
   ownPython: "The server's own",
   requirements: (file: string) => `${file} of the code`,
   modes: { exact: "Exact: the same bits for any number of workers", fast: "Fast: sums as torch adds them" },
+  balances: { even: "As many of each", speed: "More of faster ones" },
   onStall: { warn: "Say so", replace: "Replace what is stuck", end: "End the job" },
   notifyOn: { end: "Whenever it is over", failure: "Only if it has failed" },
   advice: {

@@ -165,6 +165,7 @@ def _environment(job: Job, settings: ControlSettings) -> ElasticTask:
         token=job_token(settings.secret, job.id),
         lease_s=settings.timeouts.lease_s,
         virtual_workers=job.spec.virtual_workers,
+        balance=job.spec.balance,
         max_tasks=job.spec.max_tasks,
         mode=job.spec.mode,
         checkpoint_freq=job.spec.checkpoint_freq,
