@@ -198,7 +198,7 @@ def test_environments_data_and_models_are_brought_to_where_they_are_used(
         assert f"tinything 1.0 {apart.home / 'environments' / environment.key / 'venv'}" in said
         for file in ("large", "small"):
             assert f"{file} {hashlib.sha256((letters / 'train' / file).read_bytes()).hexdigest()} 0o440" in said
-    assert f"another machine has got {(3 << 20) + len(b"small")} bytes from here" in apart.agent_log("c")
+    assert f"another machine has got {(3 << 20) + len(b'small')} bytes from here" in apart.agent_log("c")
     with apart.without(SERVER, "b", "d"):
         client.endpoints.deploy("double", write_model(tmp_path / "double"), kernel_min=1, kernel_max=1)
         client.endpoints.wait("double", timeout_s=60)

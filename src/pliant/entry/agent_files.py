@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
 
 from pliant.cluster.link.dial import ServerHost
 from pliant.cluster.link.identity import NodeIdentity
@@ -12,6 +11,7 @@ from pliant.cluster.link.messages import NodeRules
 from pliant.cluster.link.versions import versions
 from pliant.cluster.mirror.bringing import Bringer
 from pliant.cluster.mirror.connection import FileServer
+from pliant.cluster.mirror.content import MARK
 from pliant.cluster.mirror.mirror import Mirror
 from pliant.cluster.mirror.neighbours import NeighbourServer
 from pliant.core.errors import Conflict, Unavailable
@@ -19,9 +19,6 @@ from pliant.entry.own_machine import AGENTS_FILE, shared_probe
 from pliant.files.folder import write_whole
 
 _log = logging.getLogger(__name__)
-
-_MARK: Final = ".mirror"
-"""In a state folder that is a copy: of which pool."""
 
 
 def read_announced(path: Path) -> dict[str, object]:
@@ -65,9 +62,18 @@ def open_files(
             )
     if _sees(home, rules) or any(home.is_relative_to(folder) for folder in shared):
         return None
-    _claim(home, rules, identity.name)
+    if not _take(home, rules, identity.name):
+        raise Conflict(
+            f"{identity.name} does not see the server's state folder, and cannot copy files to {home}: something else "
+            f"is there. Mount the file system that the server has there, move that folder away, or start the server "
+            f"with another --home"
+        )
     _log.info("%s does not see the server's state folder: files of jobs are copied to %s and back", identity.name, home)
-    bringer = Bringer(home=home, data_root=Path(rules.data_root) if rules.data_root else None, shared=shared)
+    data_root = Path(rules.data_root or home / "data")
+    if not data_root.is_relative_to(home) and not _take(data_root, rules, identity.name):
+        _log.info("%s has data of its own in %s: nothing is copied there", identity.name, data_root)
+        shared = (*shared, data_root)
+    bringer = Bringer(home=home, data_root=data_root, shared=shared)
     bringer.neighbours = NeighbourServer(host, state_dir, bringer.find)
     server = FileServer(servers=servers, identity=identity, versions=versions())
     return Mirror(server, bringer, state_dir)
@@ -75,27 +81,28 @@ def open_files(
 
 def _sees(home: Path, rules: NodeRules) -> bool:
     """Tell whether a state folder is the server's own, and no copy."""
-    is_copy = read_announced(home / _MARK).get("probe") == rules.probe
+    is_copy = read_announced(home / MARK).get("probe") == rules.probe
     return not is_copy and read_announced(home / AGENTS_FILE).get("probe") == rules.probe
 
 
-def _claim(home: Path, rules: NodeRules, name: str) -> None:
-    """Make the folder of the copies, or find that it is one."""
-    mark = home / _MARK
+def _take(folder: Path, rules: NodeRules, name: str) -> bool:
+    """Make a folder for copies, or find that it is one; tell whether it may be written to.
+
+    Raises:
+        Unavailable: it cannot be made.
+    """
+    mark = folder / MARK
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if read_announced(mark).get("probe") == rules.probe:
-            return
-        if any(home.iterdir()):
-            raise Conflict(
-                f"{name} does not see the server's state folder, and cannot copy files to {home}: something else is "
-                f"there. Mount the file system that the server has there, move that folder away, or start the server "
-                f"with another --home"
-            )
-        home.chmod(0o700)
+            return True
+        if any(folder.iterdir()):
+            return False
+        folder.chmod(0o700 if folder == Path(rules.home) else 0o755)
         write_whole(mark, json.dumps({"probe": rules.probe}).encode())
     except OSError as error:
         raise Unavailable(
-            f"{name} does not see the server's state folder, and cannot make {home} for copies: {error.strerror}; run "
-            f"the agent as a user who may, mount the server's, or start the server with another --home"
+            f"{name} does not see the server's state folder, and cannot make {folder} for copies: {error.strerror}; "
+            f"run the agent as a user who may, mount the server's, or start the server with another --home"
         ) from error
+    return True

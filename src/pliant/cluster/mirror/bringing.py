@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from pliant.cluster.mirror.connection import FileConnection, TreeListing
-from pliant.cluster.mirror.content import FOLDER, LARGE_BYTES, ContentFolder
+from pliant.cluster.mirror.content import FOLDER, LARGE_BYTES, MARK, ContentFolder
 from pliant.cluster.mirror.entries import TreeEntry
 from pliant.cluster.mirror.keeper import JOBS, LIMITS
 from pliant.cluster.mirror.messages import FilePart
@@ -147,7 +147,7 @@ class Bringer:
                 return listing.digest, {}
             chosen = listing._replace(entries=choose(listing.entries))
             try:
-                return listing.digest, self._bring(connection, tree, chosen, frozenset((*but, FOLDER)))
+                return listing.digest, self._bring(connection, tree, chosen, frozenset((*but, FOLDER, MARK)))
             except Conflict:
                 if not tries_left or connection.is_lost:
                     raise

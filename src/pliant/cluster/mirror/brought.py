@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -32,10 +33,10 @@ class Brought:
             self._known[path] = (digest, at)
             self._write()
 
-    def take_unused(self, before: float) -> list[str]:
-        """Forget what was not brought since then, seconds since the epoch, and return it."""
+    def take_unused(self, before: float, *, but: Collection[str]) -> list[str]:
+        """Forget what was not brought since then, seconds since the epoch, but for some paths, and return it."""
         with self._lock:
-            unused = [path for path, (_, at) in self._known.items() if at < before]
+            unused = [path for path, (_, at) in self._known.items() if at < before and path not in but]
             for path in unused:
                 del self._known[path]
             if unused:

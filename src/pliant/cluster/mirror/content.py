@@ -20,6 +20,8 @@ from pliant.files.folder import copy_file
 from pliant.files.space import check_room
 
 FOLDER: Final = ".pliant-content"
+MARK: Final = ".mirror"
+"""In a folder that is a copy: of which pool."""
 LARGE_BYTES: Final = 1 << 20
 _MOVED_BYTES: Final = 64 << 20
 """A file of a job that is so large is not kept twice."""

@@ -23,15 +23,15 @@ from pliant.cluster.mirror.bringing import Bringer, Choose, newest_alone
 from pliant.cluster.mirror.brought import Brought
 from pliant.cluster.mirror.connection import FileConnection, FileServer
 from pliant.cluster.mirror.connections import FileConnections, TaskConnection
-from pliant.cluster.mirror.job import CHECKPOINTS, LOGS, RESULT, MirroredJob, job_folder
+from pliant.cluster.mirror.job import CHECKPOINTS, LOGS, RESULT, MirroredJob, MirroredJobs, job_folder
 from pliant.cluster.mirror.keeper import ADDRESS, JOBS, paths_of
 from pliant.cluster.mirror.messages import Claim
+from pliant.cluster.mirror.removing import UNSENT, Removing
 from pliant.cluster.zygote.records import Record
 from pliant.core.errors import Conflict, NoSpace, NotFound, PliantError, Unavailable
 from pliant.core.job import JobId, TaskId
 from pliant.core.ports import StartOrder
 from pliant.files.untrusted.path import UntrustedPath
-from pliant.files.untrusted.removal import remove
 from pliant.files.untrusted.taking import append_at, remove_file
 
 _log = logging.getLogger(__name__)
@@ -46,10 +46,6 @@ _AGAIN_S: Final = 1.0
 _UNWANTED_S: Final = 60.0
 _NUM_REFUSALS: Final = 3
 """So often a file is offered that the server does not take, before its task's exit is told without."""
-_UNUSED_S: Final = 7 * 86_400.0
-_UNSENT: Final = "unsent"
-"""In the folder of a job: something of it is not with the server."""
-_SWEEP_S: Final = 3600.0
 _NUM_BRINGING, _NUM_SENDING, _NUM_LOGGING = 4, 4, 2
 
 
@@ -66,13 +62,13 @@ class Mirror:
         self._connections = FileConnections(server)
         self._bringer = bringer
         self._brought = Brought(state_dir)
-        self._jobs: dict[str, MirroredJob] = {}
-        self._lock = threading.Lock()
+        self._jobs = MirroredJobs(bringer.home)
+        self._removing = Removing(bringer, self._brought, self._jobs)
         self._done: deque[FilesReady] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._said = ""
         self._is_closed = threading.Event()
         self._is_moved = threading.Event()
-        self._swept_at = time.monotonic()
         self._bringing = ThreadPoolExecutor(_NUM_BRINGING, "pliant-bring")
         self._sending = ThreadPoolExecutor(_NUM_SENDING, "pliant-send")
         self._logging = ThreadPoolExecutor(_NUM_LOGGING, "pliant-logs")
@@ -85,19 +81,17 @@ class Mirror:
         return self._wake
 
     def bring(self, order: StartOrder) -> None:
+        self._jobs.expect(order.task_id)
         self._bringing.submit(self._report, order.task_id, lambda: self._bring(order))
 
     def adopt(self, record: Record) -> None:
-        job = self._job(record.job)
-        job.tasks[record.task_id] = None
+        self._jobs.adopt(record.task_id, record.job)
 
     def send_back(self, record: Record) -> None:
         self._sending.submit(self._report, record.task_id, lambda: self._send_back(record))
 
     def forget(self, task_id: TaskId) -> None:
-        with self._lock:
-            for job in self._jobs.values():
-                job.tasks.pop(task_id, None)
+        self._jobs.let_go(task_id)
 
     def receive(self) -> Collection[FilesReady]:
         with suppress(BlockingIOError):
@@ -105,7 +99,7 @@ class Mirror:
         return [self._done.popleft() for _ in range(len(self._done))]
 
     def retain(self, job_ids: Collection[JobId]) -> None:
-        self._bringing.submit(self._top, lambda: self._retain(frozenset(job_ids)))
+        self._bringing.submit(self._top, lambda: self._removing.retain(frozenset(job_ids)))
 
     def refresh(self) -> None:
         """Look at once where the server is: it may be another one."""
@@ -139,25 +133,37 @@ class Mirror:
         try:
             work()
         except (PliantError, OSError) as error:
-            _log.info("files wait: %s", error)
+            self._say(f"files wait: {error}")
         except Exception:  # noqa: BLE001 - the top of a thread
             _log.exception("files are looked at again after an error")
 
+    def _say(self, words: str) -> None:
+        """Log what keeps files from being brought or sent, once as long as it is the same."""
+        if words != self._said:
+            _log.info("%s", words)
+        self._said = words
+
     def _bring(self, order: StartOrder) -> str:
-        job_id = order.task_id.rpartition(".")[0]
-        claim = Claim(task_id=order.task_id, paths=paths_of(order), ticket=order.ticket)
-        while True:
-            try:
-                self._wait_for_unwanted(self._job(job_id))
-                self._bring_all(order, self._job(job_id), claim)
-            except NoSpace:
-                raise
-            except Unavailable as error:
-                _log.info("files of %s wait: %s", order.task_id, error)
-                if self._is_closed.wait(_AGAIN_S):
-                    raise
-            else:
-                return ""
+        job = self._jobs.of(order.task_id)
+        has_room = False
+        try:
+            while True:
+                try:
+                    self._wait_for_unwanted(job)
+                    self._bring_all(order, job)
+                except NoSpace:
+                    if has_room:
+                        raise
+                    has_room = True
+                    self._removing.remove_unused(time.time())
+                except Unavailable as error:
+                    self._say(f"files of {order.task_id} wait: {error}")
+                    if self._is_closed.wait(_AGAIN_S):
+                        raise
+                else:
+                    return ""
+        finally:
+            self._jobs.expect_no_more(job)
 
     def _wait_for_unwanted(self, job: MirroredJob) -> None:
         """Wait until tasks have ended that the server has given up: what they wrote is of a history that is over.
@@ -178,7 +184,8 @@ class Mirror:
             return False
         return True
 
-    def _bring_all(self, order: StartOrder, job: MirroredJob, claim: Claim) -> None:
+    def _bring_all(self, order: StartOrder, job: MirroredJob) -> None:
+        claim = Claim(task_id=order.task_id, paths=paths_of(order), ticket=order.ticket)
         with job.files, self._connections.borrow() as connection:
             connection.claim(claim)
             own = {tree.path for tree in job.trees.values()}
@@ -209,13 +216,14 @@ class Mirror:
             return
         if tree.is_own:
             self._brought.note(path, digest, time.time())
+            job.paths.add(path)
         if (sent := job.tree_of(path)) is not None:
             sent.note(brought)
         elif tree.place.root.parent.name == JOBS:
             job.uses.add(tree.place.root.name)
 
     def _send_back(self, record: Record) -> str:
-        job = self._job(record.job)
+        job = self._jobs.of(record.task_id, record.job)
         troubles: list[str] = []
         for _ in range(_NUM_REFUSALS):
             try:
@@ -226,11 +234,8 @@ class Mirror:
             if not troubles or self._is_closed.wait(_AGAIN_S):
                 break
         if troubles:
-            (job.root / _UNSENT).touch()
-        with self._lock:
-            job.tasks.pop(record.task_id, None)
-            if not job.tasks:
-                self._jobs.pop(job.job_id, None)
+            (job.root / UNSENT).touch()
+        self._jobs.let_go(record.task_id, record.job)
         return "; ".join(troubles)
 
     def _send_until_there(self, job: MirroredJob, task_id: TaskId) -> list[str]:
@@ -265,11 +270,13 @@ class Mirror:
     def _run(self) -> None:
         address_at, pause_s = time.monotonic() + _ADDRESS_S, _ADDRESS_S
         while not self._is_closed.wait(_LOOK_S):
-            with self._lock:
-                jobs = [job for job in self._jobs.values() if job.tasks]
+            jobs = [job for job in self._jobs.all() if job.tasks]
             for job in jobs:
-                self._logging.submit(self._top, partial(self._look_at_logs, job))
-                if time.monotonic() >= job.due_at or job.asked():
+                if not job.is_logging:
+                    job.is_logging = True
+                    self._logging.submit(self._top, partial(self._look_at_logs, job))
+                if not job.is_sending and (time.monotonic() >= job.due_at or job.asked()):
+                    job.is_sending = True
                     self._sending.submit(self._top, partial(self._look_at_files, job))
             if self._is_moved.is_set():  # a server says where it is a moment after it takes links
                 self._is_moved.clear()
@@ -280,30 +287,28 @@ class Mirror:
                 self._bringing.submit(self._top, self._bring_address)
 
     def _look_at_logs(self, job: MirroredJob) -> None:
-        if not job.logs.acquire(blocking=False):
-            return  # somebody is at it
         try:
-            for task_id in list(job.tasks)[:1]:
-                self._send_logs(job, task_id)
+            with job.logs:
+                for task_id in list(job.tasks)[:1]:
+                    self._send_logs(job, task_id)
         finally:
-            job.logs.release()
+            job.is_logging = False
 
     def _look_at_files(self, job: MirroredJob) -> None:
-        if not job.files.acquire(blocking=False):
-            return
         try:
-            began_at = time.monotonic()
-            for task_id in list(job.tasks)[:1]:
-                if asked := job.asked():
+            with job.files:
+                began_at = time.monotonic()
+                for task_id in list(job.tasks)[:1]:
+                    asked = job.asked()
                     for one in asked:
                         self._answer(job, task_id, one)
-                elif began_at >= job.due_at:
-                    for trouble in self._send_files(job, task_id):
-                        _log.warning("%s: the server does not take %s", job.job_id, trouble)
-            took_s = time.monotonic() - began_at
-            job.due_at = time.monotonic() + max(_FILES_S, _FILES_SHARE * took_s)
+                    if not asked:
+                        for trouble in self._send_files(job, task_id):
+                            _log.warning("%s: the server does not take %s", job.job_id, trouble)
+                took_s = time.monotonic() - began_at
         finally:
-            job.files.release()
+            job.is_sending = False
+        job.due_at = time.monotonic() + max(_FILES_S, _FILES_SHARE * took_s)
 
     def _answer(self, job: MirroredJob, task_id: TaskId, asked: UntrustedPath) -> None:
         """Do what a task asks for by a file: send what is here, or bring the newest checkpoint as well."""
@@ -330,29 +335,6 @@ class Mirror:
                 digest, _ = self._bringer.bring(connection, tree, known=known)
                 if digest != known:
                     self._brought.note(tree.path, digest, time.time())
-
-    def _retain(self, job_ids: frozenset[str]) -> None:
-        with self._lock:
-            used = {one for job in self._jobs.values() for one in (job.job_id, *job.uses)}
-        jobs = self._bringer.home / JOBS
-        for folder in list(jobs.iterdir()) if jobs.is_dir() else []:
-            if folder.name not in job_ids | used and not (folder / _UNSENT).exists():
-                remove(UntrustedPath(jobs, folder.name))
-        if time.monotonic() < self._swept_at + _SWEEP_S or used:
-            return
-        self._swept_at = time.monotonic()
-        before = time.time() - _UNUSED_S
-        for path in self._brought.take_unused(before):
-            if (tree := self._bringer.tree(path, job_id="")) is not None:
-                remove(tree.place)
-        self._bringer.sweep(before)
-
-    def _job(self, job_id: str) -> MirroredJob:
-        with self._lock:
-            if (job := self._jobs.get(job_id)) is None:
-                root = job_folder(self._bringer.home, job_id)
-                job = self._jobs[job_id] = MirroredJob(job_id=job_id, root=root)
-            return job
 
 
 def _left_out(path: str, job: MirroredJob, order: StartOrder) -> tuple[str, ...]:
