@@ -287,6 +287,24 @@ def test_while_the_store_is_away_its_list_stays_true_and_afterwards_all_follows(
     assert s3.keys(f"{s3_store.url.removeprefix(f's3://{BUCKET}/')}/jobs/{JOB}/result/checkpoint") != []
 
 
+def test_who_is_not_to_write_any_more_changes_nothing(store: ObjectStore, root: Path) -> None:
+    save(root, 100)
+    copies = new_copies(store, root)
+    copies.copy(1000.0, is_over=False)
+    before = read_manifest(store, JOB)
+    save(root, 200)
+
+    def refuse() -> None:
+        raise StoreAway("another server copies there")
+
+    store.guard = refuse
+    with pytest.raises(StoreAway, match="another server copies there"):
+        copies.copy(1001.0, is_over=False)
+
+    assert read_manifest(store, JOB) == before
+    assert {"result/checkpoint/step-000000000100.ckpt"} < set(store.keys(f"jobs/{JOB}"))
+
+
 def test_files_of_somebody_else_are_left_out(folder_store: ObjectStore, root: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root gives files away")

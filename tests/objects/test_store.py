@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.objects.s3 import BUCKET, S3
 
-from pliant.objects.pool_mark import OtherPool, claim
+from pliant.objects.pool_mark import OtherPool, PoolMark
 from pliant.objects.store import PART_BYTES, InterruptedCopy, ObjectStore, StoreAway
 
 MANY = PART_BYTES + 12_345
@@ -132,11 +132,22 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_store_has_the_copies_of_one_pool(store: ObjectStore) -> None:
-    assert not claim(store, "one")
-    assert claim(store, "one")
+    assert not PoolMark(pool="one").put(store)
+    assert PoolMark(pool="one").put(store)
     with pytest.raises(OtherPool, match="the results of another pool"):
-        claim(store, "other")
+        PoolMark(pool="other").put(store)
 
-    store.write("pool.json", [b"[]"])
-    with pytest.raises(OtherPool):
-        claim(store, "one")
+    for odd in (b"[]", b"{", b'{"copier": "one"}'):
+        store.write("pool.json", [odd])
+        with pytest.raises(OtherPool):
+            PoolMark(pool="one").put(store)
+
+
+def test_of_two_copiers_of_a_pool_the_one_that_came_last_copies(store: ObjectStore) -> None:
+    old, new = PoolMark(pool="one"), PoolMark(pool="one")
+    old.put(store)
+    old.check(store)
+    new.put(store)
+    new.check(store)
+    with pytest.raises(StoreAway, match="another server of this pool copies to"):
+        old.check(store)

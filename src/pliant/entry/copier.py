@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +36,7 @@ from pliant.objects.messages import (
     StoreRefused,
     ToCopier,
 )
-from pliant.objects.pool_mark import OtherPool, claim
+from pliant.objects.pool_mark import OtherPool, PoolMark
 from pliant.objects.store import ObjectStore, StoreAway
 
 TO_COPIER: Final[Mapping[str, type[ToCopier]]] = by_kind(
@@ -55,12 +56,14 @@ def main(argv: Sequence[str]) -> int:
     try:
         store = ObjectStore(begin.url)
         store.probe()
-        is_known = claim(store, begin.pool)
+        mark = PoolMark(pool=begin.pool)
+        is_known = mark.put(store)
         store.drop_unfinished()
     except (StoreAway, OtherPool) as error:
         server.say(StoreRefused(reason=str(error), is_other=isinstance(error, OtherPool)))
         return 1
     server.say(StoreReached(is_known=is_known))
+    store.guard = partial(mark.check, store)
     _serve(server, store, Path(begin.jobs))
     return 0
 

@@ -88,6 +88,7 @@ class Copier:
     def _takes_others(self) -> bool:
         """Tell whether the store takes something: then it is one job that it does not take."""
         try:
+            self._store.guard()
             self._store.probe()
         except StoreAway:
             return False
@@ -101,6 +102,7 @@ class Copier:
         """
         self._copies.pop(job_id, None)
         self._ended.pop(job_id, None)
+        self._store.guard()
         self._store.remove([f"{folder_of(job_id)}/{MANIFEST}"])
         self._store.remove_folder(folder_of(job_id))
 

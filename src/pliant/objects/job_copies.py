@@ -108,6 +108,7 @@ class JobCopies:
         listed = read_manifest(self._store, self._job_id) or Manifest(job_id=self._job_id, written_at=0.0)
         folder = folder_of(self._job_id)
         if stray := set(self._store.keys(folder)) - listed.keys:
+            self._store.guard()
             self._store.remove(f"{folder}/{key}" for key in stray)
         self._files = dict(listed.files)
         return listed
@@ -176,6 +177,7 @@ class JobCopies:
         if (new.files, new.left_out, new.is_final) == (before.files, before.left_out, before.is_final):
             return
         folder = folder_of(self._job_id)
+        self._store.guard()
         self._store.write(f"{folder}/{MANIFEST}", [encode_manifest(new)])
         old = (before.keys | {file.key for file in self._files.values()}) - new.keys
         self._listed, self._files = new, dict(new.files)

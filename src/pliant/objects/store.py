@@ -8,7 +8,7 @@ who opens the store calls `drop_unfinished`. Whoever asks waits: every request h
 import importlib
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -56,6 +56,8 @@ class ObjectStore:
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
+        self.guard: Callable[[], None] = lambda: None
+        """Raises `StoreAway` if what the store says is not ours to change any more; asked before that is done."""
         scheme = scheme_of(url)
         self._is_folder = scheme == "file"
         try:

@@ -20,6 +20,8 @@ from pliant.core.ports import Clock, Store, Writes
 from pliant.entry.server.rooms.copies import CopiesRoom
 from pliant.files.folder import write_whole
 from pliant.files.space import free_bytes, size_of_disk
+from pliant.files.untrusted.path import UntrustedPath
+from pliant.files.untrusted.removal import remove
 from pliant.files.untrusted.walking import list_folder
 from pliant.objects.messages import BeginCopying, StoreReached
 
@@ -42,7 +44,7 @@ def has_copies(url: str | None, home: Path, pool: str) -> bool:
     """
     if url is None:
         return False
-    room = CopiesRoom(BeginCopying(url=url, jobs=str(home / "jobs"), pool=pool), home / LOG)
+    room = _room(url, home, pool)
     try:
         return _open(room, was_used=False)
     finally:
@@ -60,7 +62,7 @@ def open_copies(url: str | None, home: Path, pool: str) -> CopiesRoom | None:
     """
     if url is None:
         return None
-    room = CopiesRoom(BeginCopying(url=url, jobs=str(home / "jobs"), pool=pool), home / LOG)
+    room = _room(url, home, pool)
     try:
         _open(room, was_used=_was_used(home, url))
     except PliantError:
@@ -68,6 +70,11 @@ def open_copies(url: str | None, home: Path, pool: str) -> CopiesRoom | None:
         raise
     write_whole(home / USED, url.encode())
     return room
+
+
+def _room(url: str, home: Path, pool: str) -> CopiesRoom:
+    begin = BeginCopying(url=url, jobs=str(home / "jobs"), pool=pool)
+    return CopiesRoom(begin, home / LOG)
 
 
 def _open(room: CopiesRoom, *, was_used: bool) -> bool:
@@ -127,7 +134,9 @@ class Returns:
                 raise Unavailable(f"the files of {job_id} are not here, and cannot be brought back: {error}") from error
             log.warning("nothing is brought back of %s: %s", job_id, error)
         else:
-            if what:
+            if self._store.job(job_id) is None:  # it was deleted meanwhile
+                remove(UntrustedPath(self._jobs, job_id))
+            elif what:
                 log.info("brought back of %s: %s", job_id, what)
 
     def _has_folder(self, job_id: str) -> bool:
