@@ -15,6 +15,7 @@ import pytest
 from tests.databases import new_database
 from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
+from tests.e2e.processes.look import below, command_of
 from tests.objects.s3 import BUCKET, S3, SECRET, s3_server
 
 from pliant.client import Client
@@ -104,6 +105,13 @@ def settings(pool: Pool) -> Any:
         return json.load(answer)
 
 
+def knows_key(pid: int) -> bool:
+    """Tell whether the store's key is in the variables of a process."""
+    with suppress(OSError):
+        return SECRET.encode() in Path(f"/proc/{pid}/environ").read_bytes()
+    return False
+
+
 def train(pool: Pool, pace: Pace) -> str:
     args = ("--epochs", str(EPOCHS), "--pace", str(pace))
     return pool.submit(HERE / "paced.py", "--max", "2", "--audit", args=args)
@@ -179,6 +187,8 @@ def test_a_store_that_goes_away_and_comes_back_harms_no_job_and_no_task_sees_its
         pool.until(lambda: manifest(s3, job_id)["is_final"], "all that it wrote has followed", 90)
         check(s3, job_id)
         assert any("answers again" in event.message for event in client.events(limit=10_000).events)
+    (holder,) = filter(knows_key, below(int(json.loads((pool.home / "server.json").read_text())["pid"])))
+    assert "pliant.entry.copier" in command_of(holder)
     pool.cli("result", seen, "--to", str(tmp_path / "seen"))
     assert (tmp_path / "seen" / "seen.txt").read_text() == ""
 
