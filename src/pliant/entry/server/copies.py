@@ -111,7 +111,8 @@ class Returns:
         """
         for job in self._all(UNENDED_STATES):
             for job_id in (job.id, *sorted(jobs_started_from(job.spec, self._jobs))):
-                if not self._has_folder(job_id) or (job.progress is not None and not self._has_checkpoint(job_id)):
+                has_trained = job_id != job.id or job.progress is not None
+                if not self._has_folder(job_id) or (has_trained and not self._has_checkpoint(job_id)):
                     self._bring(JobId(job_id), is_needed=job_id == job.id)
 
     def bring_others(self, stopped: threading.Event) -> None:
