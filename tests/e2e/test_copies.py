@@ -23,15 +23,22 @@ from pliant.client import Client
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 EPOCHS, STEPS_PER_EPOCH = 12, 10
-PREFIX = "lab/pliant"
+
+
+@pytest.fixture(scope="module")
+def _s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+    with s3_server(tmp_path_factory.mktemp("s3")) as s3:
+        yield s3
 
 
 @pytest.fixture
-def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
-    with s3_server(tmp_path) as s3:
-        for name, value in s3.environment.items():
-            monkeypatch.setenv(name, value)
-        yield s3
+def s3(_s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
+    """The server as servers of this test find it, who copy below a prefix of its own."""
+    for name, value in _s3.environment.items():
+        monkeypatch.setenv(name, value)
+    _s3.prefix = f"lab/{tmp_path.name}"
+    yield _s3
+    _s3.proxy.release()
 
 
 @pytest.fixture
@@ -42,7 +49,7 @@ def pools(tmp_path: Path, s3: S3) -> Iterator[list[Pool]]:
             Pool(
                 tmp_path / name / "home",
                 slots=2,
-                options=("--port", "0", "--results-to", f"s3://{BUCKET}/{PREFIX}"),
+                options=("--port", "0", "--results-to", f"s3://{BUCKET}/{s3.prefix}"),
                 database=url,
             )
             for name in ("first", "second")
@@ -57,9 +64,9 @@ def pools(tmp_path: Path, s3: S3) -> Iterator[list[Pool]]:
 
 def manifest(s3: S3, job_id: str) -> dict[str, Any]:
     """Return the list of a job's copies, empty if there is none, after a check that all of it is there."""
-    if f"{PREFIX}/jobs/{job_id}/manifest.json" not in s3.keys(f"{PREFIX}/jobs/{job_id}/"):
+    if f"{s3.prefix}/jobs/{job_id}/manifest.json" not in s3.keys(f"{s3.prefix}/jobs/{job_id}/"):
         return {"step": None, "is_final": False}
-    found: dict[str, Any] = json.loads(s3.read(f"{PREFIX}/jobs/{job_id}/manifest.json"))
+    found: dict[str, Any] = json.loads(s3.read(f"{s3.prefix}/jobs/{job_id}/manifest.json"))
     return found
 
 
@@ -67,9 +74,9 @@ def check(s3: S3, job_id: str) -> None:
     """Check that the store has what the list of a job that has ended says, and nothing else."""
     files = manifest(s3, job_id)["files"]
     for file in files.values():
-        content = s3.read(f"{PREFIX}/jobs/{job_id}/{file['key']}")
+        content = s3.read(f"{s3.prefix}/jobs/{job_id}/{file['key']}")
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file["num_bytes"], file["sha256"])
-    keys = {key.removeprefix(f"{PREFIX}/jobs/{job_id}/") for key in s3.keys(f"{PREFIX}/jobs/{job_id}/")}
+    keys = {key.removeprefix(f"{s3.prefix}/jobs/{job_id}/") for key in s3.keys(f"{s3.prefix}/jobs/{job_id}/")}
     assert keys == {"manifest.json", *(file["key"] for file in files.values())}
 
 
@@ -153,7 +160,7 @@ def test_a_training_goes_on_from_the_store_when_the_servers_machine_and_disk_are
     assert "epoch 11" in second.cli("logs", undisturbed)
 
     second.cli("delete", undisturbed, "--yes")
-    assert s3.keys(f"{PREFIX}/jobs/{undisturbed}/") == []
+    assert s3.keys(f"{s3.prefix}/jobs/{undisturbed}/") == []
     second.until(lambda: manifest(s3, disturbed)["is_final"], "all that the other wrote is in the store")
     check(s3, disturbed)
     assert s3.unfinished() == []
@@ -204,10 +211,10 @@ def test_a_server_does_not_start_with_a_store_that_it_cannot_use_but_with_one_th
     with pytest.raises(AssertionError, match="--results-to: s3://nobody-has-this/x cannot write"):
         missing.up()
 
-    good = pool("good", f"s3://{BUCKET}/{PREFIX}")
+    good = pool("good", f"s3://{BUCKET}/{s3.prefix}")
     good.up()
     good.signal(signal.SIGTERM)
-    other = pool("other", f"s3://{BUCKET}/{PREFIX}")
+    other = pool("other", f"s3://{BUCKET}/{s3.prefix}")
     with pytest.raises(AssertionError, match="holds the results of another pool; give another bucket"):
         other.up()
 

@@ -24,6 +24,8 @@ class S3:
 
     def __init__(self, port: int, proxy: Proxy) -> None:
         self.proxy = proxy
+        self.prefix = ""
+        """Below which a test has its objects, if it says so."""
         self.environment = {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{proxy.port}",
             "AWS_ACCESS_KEY_ID": "pliant-tests",

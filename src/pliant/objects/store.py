@@ -113,10 +113,10 @@ class ObjectStore:
         """Remove objects; those that are not there are fine."""
         paths = list(map(self._path, keys))
         with self._in_words("remove", f"{len(paths)} objects"):
-            if not self._is_folder:
-                if paths:
+            if paths and not self._is_folder:
+                with suppress(FileNotFoundError):  # Google's says so of one; the others are gone or are not, too
                     self._files.rm(paths)
-                return
+                    return
             for path in paths:
                 with suppress(FileNotFoundError):
                     self._files.rm_file(path)
