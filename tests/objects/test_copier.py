@@ -1,6 +1,8 @@
 """All jobs are copied in turn: those that run now and then, those that ended until nothing new comes."""
 
+import itertools
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,37 @@ def test_a_job_that_was_deleted_is_gone_from_the_store(
     copier.turn()
 
     assert folder_store.keys("jobs") == []
+
+
+class NotingStore(ObjectStore):
+    """A store that notes what was written, in the order in which that was done."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.written: list[str] = []
+
+    def write(self, key: str, pieces: Iterable[bytes], num_bytes: int = 0) -> None:
+        super().write(key, pieces, num_bytes)
+        self.written.append(key)
+
+
+def test_a_new_checkpoint_does_not_wait_until_something_long_of_another_job_is_sent(
+    root: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    store, seconds = NotingStore(f"file://{tmp_path}/objects"), itertools.count(1000.0, 0.5)
+    shutil.copytree(root, root.parent / "job-2")
+    (root / "result" / "long").write_bytes(bytes(20 << 20))
+    save(root.parent / "job-2", 100)
+    copier = Copier(store, root.parent, files_to_copy, lambda: next(seconds))
+    copier.active = frozenset({JOB, "job-2"})
+
+    copier.turn()
+
+    first = store.written.index("jobs/job-2/result/checkpoint/step-000000000100.ckpt")
+    assert first < store.written.index("jobs/job-2/manifest.json") < store.written.index("jobs/job-1/result/long")
+    assert listed(store).step is None
+    assert "result/long" in listed(store).files
 
 
 def test_one_job_that_the_store_does_not_take_holds_up_no_other(

@@ -1,5 +1,7 @@
 """Copies all jobs of a server, one after the other, and again: those that run, and what is left of those that ended.
 
+While something long is sent, new checkpoints of the others go between its pieces.
+
 A job that has ended is looked at until nothing new has come for a while. Then that is noted in its folder, and nobody
 looks at it any more. If the store is away everything waits, longer each time, and what is due then is what the disk has
 by then; no job ever waits for a copy.
@@ -9,6 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -55,6 +58,8 @@ class Copier:
         self._ended: dict[str, float] = {}
         """Jobs that are over and not copied to their ends, and when something last came of them."""
         self._final: set[str] = set()
+        self._current = ""
+        self._urgent_at = 0.0
         self._aside: dict[str, float] = {}
         """Jobs that the store has not taken, though it takes others, and when they are tried again."""
         self._pause_s = _FIRST_PAUSE_S
@@ -129,8 +134,9 @@ class Copier:
     def _copy(self, job_id: str) -> None:
         if not (self._jobs / job_id).is_dir():
             return
+        self._current = job_id
         now, since = self._clock(), self._ended.get(job_id)
-        copies = self._copies.setdefault(job_id, JobCopies(self._store, self._jobs, job_id, self._find))
+        copies = self._copies_of(job_id)
         is_quiet = since is not None and now - since >= QUIET_S
         came = copies.copy(now, is_over=since is not None, is_final=is_quiet)
         if since is None:
@@ -141,6 +147,20 @@ class Copier:
             write_whole(self._jobs / job_id / MARK, self._store.url.encode(), durable=False)
             self._final.add(job_id)
             del self._ended[job_id], self._copies[job_id]
+
+    def _copies_of(self, job_id: str) -> JobCopies:
+        made = JobCopies(self._store, self._jobs, job_id, self._find, self._copy_urgent)
+        return self._copies.setdefault(job_id, made)
+
+    def _copy_urgent(self) -> None:
+        """Copy new checkpoints of other jobs now and then while one job sends something long."""
+        now = self._clock()
+        if now - self._urgent_at < LOOK_S:
+            return
+        self._urgent_at = now
+        for job_id in sorted(self.active - {self._current} - self._aside.keys(), key=_number):
+            with suppress(OSError):  # said when its turn comes
+                self._copies_of(job_id).copy(now, is_over=False, only_urgent=True)
 
 
 def _number(job_id: str) -> int:

@@ -62,11 +62,20 @@ def read_manifest(store: ObjectStore, job_id: str) -> Manifest | None:
 class JobCopies:
     """The copies of one job, and what is known of them."""
 
-    def __init__(self, store: ObjectStore, jobs: Path, job_id: str, find: FindFiles) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        jobs: Path,
+        job_id: str,
+        find: FindFiles,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Prepare; `between` is called between two pieces of what is not urgent."""
         self._store = store
         self._root = jobs / job_id
         self._job_id = job_id
         self._find = find
+        self._between = between
         self._listed: Manifest | None = None
         """What the store was last given; None: it is to be asked."""
         self._files: dict[str, StoredFile] = {}
@@ -74,13 +83,14 @@ class JobCopies:
         self._last: dict[str, LastCopy] = {}
         self._refused: dict[str, str] = {}
 
-    def copy(self, now: float, *, is_over: bool, is_final: bool = False) -> bool:
+    def copy(self, now: float, *, is_over: bool, is_final: bool = False, only_urgent: bool = False) -> bool:
         """Copy what is due; tell whether the store has got anything.
 
         Args:
             now: seconds since the epoch.
             is_over: the job has ended: all that has changed is due.
             is_final: and nothing more will come, if nothing is copied now.
+            only_urgent: copy nothing but what the job cannot go on without.
 
         Raises:
             StoreAway: the store does not take it.
@@ -88,7 +98,7 @@ class JobCopies:
         """
         found = self._find(self._root)
         listed = self._listed = self._listed or self._ask_store()
-        wanted = list(due(found, self._last, now, is_over=is_over))
+        wanted = [file for file in due(found, self._last, now, is_over=is_over) if file.is_urgent or not only_urgent]
         newest, num_copied = listed.step, 0
         for file in wanted:
             step = step_of(file.name)
@@ -121,7 +131,7 @@ class JobCopies:
             self._refused[file.name] = error.strerror or str(error)
             return False
         try:
-            stored = self._same(file, opened) or self._send(file.name, opened)
+            stored = self._same(file, opened) or self._send(file, opened)
         except InterruptedCopy as interrupted:
             self._refused[file.name] = str(interrupted)
             if step_of(file.name) is not None:
@@ -144,19 +154,21 @@ class JobCopies:
             digest.update(piece)
         return stored if digest.hexdigest() == stored.sha256 else None
 
-    def _send(self, name: str, opened: PackedFile) -> StoredFile:
+    def _send(self, file: FileToCopy, opened: PackedFile) -> StoredFile:
         listed = self._listed.keys if self._listed is not None else frozenset()
-        key = choose_key(name, listed | {file.key for file in self._files.values()})
+        key = choose_key(file.name, listed | {stored.key for stored in self._files.values()})
         if key is None:
             raise InterruptedCopy("its name is too long")
         digest, num_bytes = hashlib.sha256(), 0
 
         def pieces() -> Iterator[bytes]:
             nonlocal num_bytes
-            for piece in _checked(opened) if step_of(name) is not None else _pieces(opened):
+            for piece in _checked(opened) if step_of(file.name) is not None else _pieces(opened):
                 digest.update(piece)
                 num_bytes += len(piece)
                 yield piece
+                if not file.is_urgent:
+                    self._between()
 
         self._store.write(f"{folder_of(self._job_id)}/{key}", pieces(), opened.num_bytes)
         return StoredFile(key=key, num_bytes=num_bytes, sha256=digest.hexdigest())
