@@ -33,5 +33,7 @@ class ServerFacts:
     """The state folder."""
     data_root: str
     """What data sets may be named by path lies below it."""
+    copies: str = ""
+    """How the copying of what jobs write to an object store stands, in words; empty: nothing is copied."""
     options: tuple[ServerOption, ...]
     """In the order of their names."""

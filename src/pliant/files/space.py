@@ -21,6 +21,11 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
+def size_of_disk(folder: Path) -> int:
+    """Return how many bytes the disk of a folder has in all."""
+    return shutil.disk_usage(folder).total
+
+
 def check_room(folder: Path, num_bytes: int, *, margin: int = MARGIN_BYTES, free: FreeBytes = free_bytes) -> None:
     """Refuse what would fill the disk.
 

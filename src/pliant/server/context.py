@@ -69,6 +69,8 @@ class Context:
     """None: this server keeps none."""
     algorithms: AlgorithmRequests | None = None
     """None: nobody can install any."""
+    copies: Callable[[], str] = lambda: ""
+    """Returns how the copying to an object store stands, in words; empty: nothing is copied."""
     facts: ServerFacts | None = None
     """What this server was started with; None: nobody says."""
 

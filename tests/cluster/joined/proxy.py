@@ -30,6 +30,7 @@ class Proxy:
         self.wires: list[Wire] = []
         """All that there were, the oldest first."""
         self._is_held = False
+        self._is_refusing = False
         self._is_closed = False
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
@@ -40,9 +41,14 @@ class Proxy:
         for wire in self.wires:
             wire.is_whole.clear()
 
+    def refuse(self) -> None:
+        """End all connections, and new ones at once: as if nobody listened any more."""
+        self._is_refusing = True
+        self.reset()
+
     def release(self) -> None:
         """Pass on what has waited, and all that follows."""
-        self._is_held = False
+        self._is_held = self._is_refusing = False
         for wire in self.wires:
             wire.is_whole.set()
 
@@ -69,6 +75,9 @@ class Proxy:
                 arrived, _ = self._listening.accept()
             except OSError:
                 return
+            if self._is_refusing:
+                arrived.close()
+                continue
             try:
                 wire = Wire(ends=(arrived, socket.create_connection(("127.0.0.1", self._to))))
             except OSError:

@@ -300,3 +300,26 @@ def test_a_task_is_told_the_tags_that_its_job_has(world: World, monkeypatch: pyt
     told = [order.env.get("PLIANT_TAGS") for order in orders if order.task_id.startswith(job_id)]
     assert [read_tags(text or "") for text in told] == [{"lr": "0.1", "size": "groß"}]
     assert all("PLIANT_TAGS" not in order.env for order in orders if order.task_id.startswith(blocker))
+
+
+def test_copies_that_an_object_store_has_of_a_deleted_job_are_removed_or_tried_again(world: World) -> None:
+    first, second = completed(world), completed(world)
+    forgotten: list[JobId] = []
+
+    def forget(job_id: JobId) -> None:
+        if is_away:
+            raise OSError("its copies are still there: the store is away")
+        forgotten.append(job_id)
+
+    world.control.deletions.forget_copies = forget
+    is_away = False
+    delete(world, first)
+    assert (forgotten, world.store.deleted_jobs()) == ([first], ())
+    is_away = True
+    delete(world, second)
+    assert [one.id for one in world.store.deleted_jobs()] == [second]
+    (warned,) = world.store.events(EventFilter(kinds=(EventKind.WARNING,)))
+    assert "could not be removed: its copies are still there: the store is away" in warned.message
+    is_away = False
+    deletion.remove_what_is_left(world.store, world.clock, world.home / "jobs", forget)
+    assert (forgotten, world.store.deleted_jobs()) == ([first, second], ())

@@ -49,6 +49,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/detached.py main": ("agent",),
         "entry/gateway/group.py _start": ("gateway",),
         "entry/server/lead.py _run": ("server",),
+        "entry/server/rooms/copies.py _run": ("copier",),
         "entry/server/rooms/ray.py _run": ("ray",),
         "entry/server/rooms/gateway.py _start": ("gateway",),
         "ibm/rest/translate/generator.py command": ("plugin",),
@@ -76,6 +77,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/adviser.py": ("adviser",),
         "entry/agent.py": ("agent",),
         "entry/alone.py": ("alone",),
+        "entry/copier.py": ("copier",),
         "entry/detached.py": ("agent",),
         "entry/gateway/__main__.py": ("gateway",),
         "entry/importer.py": ("importer",),
@@ -104,6 +106,7 @@ WITHOUT_ROW: Final[Mapping[str, str]] = MappingProxyType(
         "walls": "what tries which walls there are, when a server or a zygote starts: it enters them and ends",
         "alone": "`pliant run` and what else needs no server: a process of whoever calls it",
         "agent": "the agent of another machine: its operator starts it there, and it is there what the server is here",
+        "copier": "what copies results to an object store for a server with `--results-to`: it runs nobody's code",
         "ray": "what speaks to Ray for a server with `--cluster auto`: it runs nobody's code",
     }
 )

@@ -10,7 +10,7 @@ from tests.databases import new_database
 from pliant.core.errors import Conflict
 from pliant.core.plan import Policy
 from pliant.core.registry import Registry
-from pliant.entry.server.pool import folder_of
+from pliant.entry.server.pool import folder_of, id_of
 from pliant.entry.server.settings import ServerSettings
 from pliant.store.sql import SqlStore
 
@@ -75,3 +75,23 @@ def test_a_folder_whose_jobs_are_elsewhere_does_not_begin_anew(tmp_path: Path, u
     (home / "pliant.db").unlink()
     with opened(sqlite.database) as registry, pytest.raises(Conflict, match=r"\(sqlite in the home folder\).*remove"):
         folder_of(registry, sqlite, 2.0)
+
+
+def test_an_empty_folder_takes_the_place_of_a_lost_one_if_an_object_store_has_copies(tmp_path: Path) -> None:
+    asked = []
+
+    def has_copies(pool: str) -> bool:
+        asked.append(pool)
+        return len(asked) > 1
+
+    with new_database() as url, opened(url) as registry:
+        first, second = settings(tmp_path / "first", url), settings(tmp_path / "second", url)
+        assert folder_of(registry, first, 1.0, has_copies) == first.home
+        assert folder_of(registry, second, 2.0, has_copies) == first.home, "it is there"
+        assert asked == []
+        first.home.rename(tmp_path / "lost")
+        with pytest.raises(Conflict, match="or --results-to where its results were copied to"):
+            folder_of(registry, second, 3.0, has_copies)
+        assert folder_of(registry, second, 4.0, has_copies) == second.home
+        assert folder_of(registry, second, 5.0, has_copies) == second.home
+        assert asked == [id_of(registry)] * 2

@@ -76,3 +76,12 @@ def test_every_option_is_shown_with_its_value_and_where_it_came_from(tmp_path: P
     assert options["--standby"] == ServerOption(name="--standby", value="", source="default")
     assert "hunter" not in repr(options)
     assert not {"--login-fd", "--reset-admin"} & options.keys()
+
+
+def test_results_are_copied_where_the_operator_says_and_nowhere_by_default(tmp_path: Path) -> None:
+    assert read_settings([], {}).results_to is None
+    assert read_settings(["--results-to=s3://bucket/pliant"], {}).results_to == "s3://bucket/pliant"
+    for url in ("/mnt/results", "s3://key:secret@bucket", f"file://{tmp_path}/home/copies", f"file://{tmp_path}/home"):
+        with pytest.raises(InvalidInput, match="--results-to"):
+            read_settings([f"--home={tmp_path}/home", f"--results-to={url}"], {})
+    assert read_settings([f"--home={tmp_path}/home", f"--results-to=file://{tmp_path}/home2"], {}).results_to

@@ -46,6 +46,11 @@ _TABLE: Final[Table] = {
     ),
     "uids": ask("System ids for people, one each, if root starts it; or off.", metavar="FIRST-LAST", type=str),
     "allow": ask("A folder that every script may read, or write to; repeatable.", metavar="PATH[:rw]", type=list[str]),
+    "results_to": ask(
+        "Copy what jobs write to an object store: s3://BUCKET/PREFIX, gs://… or file:///FOLDER.",
+        metavar="URL",
+        type=str,
+    ),
     "max_disk": ask(
         "What a job may have on this machine's disk, such as 500GiB; or off. Default: a tenth of it.",
         metavar="SIZE",

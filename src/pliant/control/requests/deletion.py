@@ -15,7 +15,7 @@ from pliant.control.jobs.waiting import names_of
 from pliant.control.requests.origin import jobs_started_from
 from pliant.control.requests.queries import Queries
 from pliant.control.settings import ControlSettings
-from pliant.control.upkeep.deletion import remove_files
+from pliant.control.upkeep.deletion import ForgetCopies, forget_nothing, remove_files
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import Conflict
 from pliant.core.event import EventKind
@@ -30,6 +30,8 @@ class Deletions:
     """Deletes jobs with all that there is of them."""
 
     def __init__(self, ledger: Ledger, queries: Queries, store: Store, clock: Clock, settings: ControlSettings) -> None:
+        self.forget_copies: ForgetCopies = forget_nothing
+        """Removes what an object store has of a job."""
         self._ledger = ledger
         self._queries = queries
         self._store = store
@@ -67,7 +69,7 @@ class Deletions:
             for one in deleted:
                 draft.say(EventKind.JOB_DELETED, f"{one.id} was deleted by {who}", job_id=one.id)
             self._ledger.commit(draft)
-        remove_files(self._store, self._clock, self._jobs, deleted)
+        remove_files(self._store, self._clock, self._jobs, deleted, self.forget_copies)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pliant.control.settings import ControlSettings, JobFolders
-from pliant.control.upkeep.deletion import remove_what_is_left
+from pliant.control.upkeep.deletion import ForgetCopies, forget_nothing, remove_what_is_left
 from pliant.control.upkeep.results import new_work_files
 from pliant.core.errors import PliantError
 from pliant.core.event import Event, EventKind
@@ -64,6 +64,8 @@ class Upkeep:
             trainings: the jobs that are trainings of models, which keep all but their checkpoints.
             trials: the jobs of searches that are not over, which keep all.
         """
+        self.forget_copies: ForgetCopies = forget_nothing
+        """Removes what an object store has of a job that was deleted."""
         self._store = store
         self._records = records
         self._registry = store.registry
@@ -114,7 +116,7 @@ class Upkeep:
         """Clean up now and then until `close`."""
         while not self._closed.is_set():
             try:
-                remove_what_is_left(self._store, self._clock, self._settings.home / "jobs")
+                remove_what_is_left(self._store, self._clock, self._settings.home / "jobs", self.forget_copies)
                 if self.rules().noun.rules:
                     self.sweep(dry_run=False)
             except (PliantError, OSError):

@@ -8,12 +8,12 @@ it twice, or to go on where somebody else has begun, does no harm.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from pliant.core.event import Event, EventKind
-from pliant.core.job import DeletedJob
+from pliant.core.job import DeletedJob, JobId
 from pliant.core.ports import Clock, Store, Writes
 from pliant.files.space import cause_of
 from pliant.files.untrusted.path import UntrustedPath
@@ -21,9 +21,20 @@ from pliant.files.untrusted.removal import empty_trash, remove
 
 log = logging.getLogger(__name__)
 
+ForgetCopies = Callable[[JobId], None]
+"""Removes the copies of a job; raises `OSError` if they are still there."""
 
-def remove_files(store: Store, clock: Clock, jobs: Path, deleted: Iterable[DeletedJob]) -> None:
-    """Remove the folders of deleted jobs from the folder of all jobs; what cannot be removed is told and stays noted.
+
+def forget_nothing(job_id: JobId) -> None:
+    """Remove the copies of a job that has none."""
+
+
+def remove_files(
+    store: Store, clock: Clock, jobs: Path, deleted: Iterable[DeletedJob], forget: ForgetCopies = forget_nothing
+) -> None:
+    """Remove the folders of deleted jobs from the folder of all jobs, and the copies that an object store has of them.
+
+    What cannot be removed is told, and stays noted.
 
     Raises:
         PliantError: the store does not answer.
@@ -31,6 +42,7 @@ def remove_files(store: Store, clock: Clock, jobs: Path, deleted: Iterable[Delet
     for one in deleted:
         try:
             remove(UntrustedPath(jobs, one.id))
+            forget(one.id)
         except OSError as error:
             message = f"the files of {one.id}, which was deleted, could not be removed: {cause_of(error)}"
             log.warning("%s; it is tried again in an hour", message)
@@ -40,7 +52,7 @@ def remove_files(store: Store, clock: Clock, jobs: Path, deleted: Iterable[Delet
             store.write(Writes(deleted=(replace(one, has_files=False),)))
 
 
-def remove_what_is_left(store: Store, clock: Clock, jobs: Path) -> None:
+def remove_what_is_left(store: Store, clock: Clock, jobs: Path, forget: ForgetCopies = forget_nothing) -> None:
     """Go on with all removals that did not come to their end.
 
     Raises:
@@ -52,4 +64,4 @@ def remove_what_is_left(store: Store, clock: Clock, jobs: Path) -> None:
         empty_trash(jobs)
     except OSError as error:
         log.warning("what is being removed in %s is not gone: %s; it is tried again in an hour", jobs, error)
-    remove_files(store, clock, jobs, store.deleted_jobs())
+    remove_files(store, clock, jobs, store.deleted_jobs(), forget)

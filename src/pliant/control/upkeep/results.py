@@ -80,7 +80,7 @@ def pack_results(
     """
     with ExitStack() as stack:
         missing = () if only and not Patterns(only).fit_way(LOG) else _removed(folders)
-        yield from pack((*_sources(folders, only, but), *_make(folders, only, made, stack)), missing)
+        yield from pack((*sources(folders, only, but), *_make(folders, only, made, stack)), missing)
 
 
 def list_results(
@@ -92,7 +92,7 @@ def list_results(
     yield from files
     for name, why in _removed(folders):
         leave_out(name, why)
-    for source in _sources(folders):
+    for source in sources(folders):
         yield from list_files(source, leave_out)
 
 
@@ -108,7 +108,7 @@ def open_result(folders: JobFolders, name: str, made: EventFile) -> PackedFile |
         file = made.make(name)
         if file is not None:
             return file
-    result, *work = _sources(folders)
+    result, *work = sources(folders)
     source = next((one for one in work if name.startswith(one.prefix)), result)
     return open_packed(source, name)
 
@@ -158,7 +158,8 @@ def new_work_files(folders: JobFolders) -> list[tuple[UntrustedPath, int]]:
     return []
 
 
-def _sources(folders: JobFolders, only: Sequence[str] = (), but: Sequence[str] = ()) -> Iterator[PackedFolder]:
+def sources(folders: JobFolders, only: Sequence[str] = (), but: Sequence[str] = ()) -> Iterator[PackedFolder]:
+    """Yield the folders of a job's results: RESULT_DIR, and what it wrote into its code folder, if that is known."""
     wanted = Patterns(only)
     yield PackedFolder(
         folder=folders.result,

@@ -1,6 +1,7 @@
 """What one server is made of: which room is given what. Starts the agent and the keepers of catalogs, no loop."""
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,12 @@ from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.server_option import ServerFacts
 from pliant.entry.clock import SystemClock
 from pliant.entry.own_machine import homes
+from pliant.entry.server.copies import Copies, open_copies
 from pliant.entry.server.database import display_url, is_server
 from pliant.entry.server.home import ADDRESS, SERVER_FILE, Home
 from pliant.entry.server.isolation import check_walls, why_alone
 from pliant.entry.server.listener import Listener
+from pliant.entry.server.pool import id_of
 from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.cluster import ClusterRoom
 from pliant.entry.server.rooms.datasets import open_datasets
@@ -56,9 +59,12 @@ class Composition:
     serving: ServingRoom
     tuning: TuningRoom
     cluster: ClusterRoom
+    copies: Copies | None
 
     def start(self) -> None:
         """Take up what an earlier server left."""
+        if self.copies is not None:
+            self.copies.start(self.context.control, self.context.upkeep)
         self.data.start()
         self.notices.load()
         self.context.control.start()
@@ -67,6 +73,8 @@ class Composition:
         self.serving.start()
         self.tuning.start()
         self.cluster.start(self.context.control)
+        if self.copies is not None:
+            self.copies.go_on(self.context.control)
 
 
 def compose(
@@ -79,6 +87,7 @@ def compose(
     alone = why_alone(settings.host, trusted=settings.trust_everyone, nodes=nodes)
     links, tunnels, event_signal = LinkHub(), TunnelHub(), EventSignal()
     url, notify = listener.public_url, event_signal.notify
+    copies = _open_copies(settings, home, store, clock, notify, stack)
     people = open_people(registry, store.audit, clock, home, url=url, login_fd=settings.login_fd, alone=alone)
     system_ids = SystemIds(registry, clock, settings.uids)
     children = _children(settings, home, system_ids)
@@ -124,9 +133,25 @@ def compose(
         shut_down=lambda: shutdown.begin_once("a request"),
         trouble=cluster.trouble,
         facts=_facts(settings, home, url, data.data_root, clock),
+        copies=str if copies is None else copies.room.words,
     )
     sender = notices.sender
-    return Composition(context, shutdown, data, sender, serving, tuning, cluster)
+    return Composition(context, shutdown, data, sender, serving, tuning, cluster, copies)
+
+
+def _open_copies(
+    settings: ServerSettings,
+    home: Home,
+    store: SqlStore,
+    clock: SystemClock,
+    notify: Callable[[], None],
+    stack: ExitStack,
+) -> Copies | None:
+    room = open_copies(settings.results_to, home.path, id_of(store.registry))
+    if room is None:
+        return None
+    stack.callback(room.close)
+    return Copies(room=room, store=store, clock=clock, home=home.path, notify=notify)
 
 
 def _facts(settings: ServerSettings, home: Home, url: str, data_root: Path, clock: SystemClock) -> ServerFacts:

@@ -1,11 +1,13 @@
 """Which folder belongs to which database: jobs are rows in the one and files in the other, and neither is whole alone.
 
 The database keeps a pool's id and folder, and the folder keeps the id. A database without its folder, or a folder
-without its database, is refused; a server of another folder on the same machine works in the pool's own.
+without its database, is refused; a server of another folder on the same machine works in the pool's own. A folder that
+is lost may be replaced by an empty one if an object store has copies of its files.
 """
 
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
@@ -33,8 +35,16 @@ class Pool:
     """The folder's whole path."""
 
 
-def folder_of(registry: Registry, settings: ServerSettings, now: float) -> Path:
+def folder_of(
+    registry: Registry, settings: ServerSettings, now: float, has_copies: Callable[[str], bool] = lambda _pool: False
+) -> Path:
     """Return the folder of the pool whose database this is; the server's own becomes it if there is none.
+
+    Args:
+        registry: of the database.
+        settings: of the server.
+        now: seconds since the epoch.
+        has_copies: whether what the jobs of this pool wrote is also elsewhere, from where it can be brought back.
 
     Raises:
         Conflict: the folder belongs to another database, or the database to a folder that is not here.
@@ -55,11 +65,21 @@ def folder_of(registry: Registry, settings: ServerSettings, now: float) -> Path:
         raise _other_database(own, settings)
     theirs = Path(kept.noun.home)
     if _id_in(theirs) != kept.noun.id:
+        if has_copies(kept.noun.id):
+            _note_move(registry, kept, own, now)
+            _note(own, kept.noun.id, settings)
+            return own
         raise Conflict(
             f"the files of the jobs in {display_url(settings.database)} are in {theirs}, which is not here; give "
-            f"--home with that folder, wherever it is now"
+            f"--home with that folder, wherever it is now, or --results-to where its results were copied to"
         )
     return theirs
+
+
+def id_of(registry: Registry) -> str:
+    """Return the id of the pool whose database this is; empty if it has none yet."""
+    kept = registry.get(Pool, _NAME)
+    return "" if kept is None else kept.noun.id
 
 
 def _note_move(registry: Registry, kept: Kept[Pool], own: Path, now: float) -> None:

@@ -19,6 +19,7 @@ from pliant.core.errors import PliantError
 from pliant.entry.clock import SystemClock
 from pliant.entry.interrupt import INTERRUPTED
 from pliant.entry.server.composition import CLOSE_S, compose
+from pliant.entry.server.copies import has_copies
 from pliant.entry.server.home import SERVER_FILE, FolderLock, Home, open_home
 from pliant.entry.server.lead import Keeper, lead_of, refusal
 from pliant.entry.server.listener import Listener, WebServer, open_listener, use_certificate_of
@@ -78,7 +79,9 @@ def lead(settings: ServerSettings, keeper: Keeper, listener: Listener) -> None:
     with closing(SqlStore(settings.database, term=keeper.term, now=SystemClock().now)) as store:
         keeper.stale = lambda: store.diverged
         now = SystemClock().now()
-        folder = folder_of(store.registry, settings, now)
+        folder = folder_of(
+            store.registry, settings, now, lambda pool: has_copies(settings.results_to, settings.home, pool)
+        )
         listener = use_certificate_of(listener, settings, folder, now=now)
         home = open_home(folder, also=None if folder == settings.home else settings.home)
         for place in {folder, settings.home}:

@@ -27,6 +27,7 @@ from pliant.entry.server.notices import NoticeRules, add_notices, notice_rules
 from pliant.entry.server.options import read_options
 from pliant.entry.server.site import add_site, site_problems, site_settings
 from pliant.entry.server.tls import TlsSettings
+from pliant.objects.location import problem_of
 from pliant.serve.protocol.frames import MAX_GATEWAYS
 from pliant.server.site import IpNetwork
 
@@ -76,6 +77,8 @@ class ServerSettings:
     """Give the administrator a new password, tell it, and end."""
     data_root: Path | None = None
     """What data sets may be named by path lies below it; None: the folder `data` of the state folder."""
+    results_to: str | None = None
+    """URL of an object store that what jobs write is copied to; None: it is not."""
     max_upload_bytes: int = DEFAULT_MAX_UPLOAD_GIB << 30
     preload: tuple[str, ...] = ()
     """Modules that scripts import; they are imported once, before the first task, instead of in every task."""
@@ -120,9 +123,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         *_range_problem("--cooldown-s", given.cooldown_s, 0, 86400),
         *_range_problem("--lease-s", given.lease_s, 0.2, 86400),
         *_range_problem("--max-upload-gib", given.max_upload_gib, 1, 1 << 20),
-        *site_problems(given),
-        *cluster_problems(given),
-        *isolation_problems(given),
+        *_problems_of_parts(given),
     ]
     home = Path(os.path.realpath(Path(given.home).expanduser()))
     try:
@@ -152,6 +153,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         login_fd=given.login_fd,
         reset_admin=given.reset_admin,
         data_root=given.data_root and Path(given.data_root).expanduser().absolute(),
+        results_to=given.results_to,
         max_upload_bytes=given.max_upload_gib << 30,
         preload=tuple(given.preload),
         policy=Policy(name=PolicyName(given.policy), cooldown_s=given.cooldown_s),
@@ -193,6 +195,8 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--lease-s", type=float, default=DEFAULT_LEASE_S, help=lease_help)
     root_help = "data sets may be named by paths below this folder; default: the folder data of the state folder"
     parser.add_argument("--data-root", metavar="FOLDER", help=root_help)
+    copies_help = "copy what jobs write there as well: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or file:///FOLDER"
+    parser.add_argument("--results-to", metavar="URL", help=copies_help)
     size_help = "an upload of data may have so many GiB (%(default)s)"
     parser.add_argument("--max-upload-gib", type=int, default=DEFAULT_MAX_UPLOAD_GIB, metavar="N", help=size_help)
     preload_help = "import this module once, so that tasks need not; may be repeated"
@@ -262,6 +266,21 @@ def _slots_problem(given: argparse.Namespace) -> list[Problem]:
     if given.slots == 0 and given.cluster is None:
         return [Problem(field="--slots", message="0 is for a server with other machines; give --cluster as well")]
     return _range_problem("--slots", given.slots, 0 if given.cluster else 1, 4096)
+
+
+def _problems_of_parts(given: argparse.Namespace) -> Iterator[Problem]:
+    yield from site_problems(given)
+    yield from cluster_problems(given)
+    yield from isolation_problems(given)
+    yield from _copies_problem(given)
+
+
+def _copies_problem(given: argparse.Namespace) -> list[Problem]:
+    message = "" if given.results_to is None else problem_of(given.results_to)
+    home = os.path.realpath(Path(given.home).expanduser())
+    if not message and f"{given.results_to}/".startswith(f"file://{home}/"):
+        message = "it lies in the state folder and would be lost with it; give a folder on another disk, or machine"
+    return [Problem(field="--results-to", message=message)] if message else []
 
 
 def _range_problem(field: str, value: float, low: float, high: float) -> list[Problem]:

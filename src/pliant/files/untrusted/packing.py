@@ -16,7 +16,15 @@ from pliant.files.members import too_long
 from pliant.files.pack import TarGzip
 from pliant.files.untrusted.gaps import WithoutGaps, has_holes
 from pliant.files.untrusted.names import escape, shown, unescape
-from pliant.files.untrusted.opening import OpenFile, UntrustedFile, hollowness, open_below, open_folder, refusal
+from pliant.files.untrusted.opening import (
+    OpenFile,
+    UntrustedFile,
+    hollowness,
+    open_below,
+    open_folder,
+    refusal,
+    take_file,
+)
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import FoundEntry, Ignore, LeaveOut, walk
 
@@ -174,6 +182,21 @@ def open_packed(source: PackedFolder, packed: str) -> PackedFile:
         except BaseException:
             file.close()
             raise
+    return PackedFile(file=file, content=content)
+
+
+def take_packed(path: UntrustedPath) -> PackedFile:
+    """Return a file as it would be packed, open for reading; who calls this closes it.
+
+    Raises:
+        UntrustedFile: it would be left out, and why.
+        OSError: it is not there, or cannot be read.
+    """
+    file = take_file(path)
+    content = _content(path.inside, file)
+    if why := hollowness(content.facts):
+        file.close()
+        raise UntrustedFile(why)
     return PackedFile(file=file, content=content)
 
 

@@ -1,6 +1,7 @@
 """Upkeep: how long what ended jobs leave behind, and the audit log, is kept; the clean-up."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import Query, Response
@@ -53,7 +54,7 @@ def settings(context: InContext) -> ServerFacts:
     """Return the options of `up` with their values and where each came from, database and folders; no secret."""
     if context.facts is None:
         raise NotFound("this server does not say what it was started with")
-    return context.facts
+    return replace(context.facts, copies=context.copies())
 
 
 @routes.post("/cleanup", Permission.SERVER_WRITE, "Clean up by the rules")

@@ -77,6 +77,7 @@ function About({ facts }: { facts: Schemas["ServerFacts"] }) {
         },
         { label: words.facts.home, value: facts.home },
         { label: words.facts.data, value: facts.data_root },
+        ...(facts.copies ? [{ label: words.facts.copies, value: facts.copies }] : []),
       ]}
     />
   );

@@ -7,6 +7,7 @@ export const settings = {
     store: "Database",
     home: "State folder",
     data: "Data root",
+    copies: "Copies of results",
   },
   stores: { sqlite: "SQLite", postgresql: "PostgreSQL" } as Record<string, string>,
   ago: "ago",
