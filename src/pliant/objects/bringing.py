@@ -16,8 +16,8 @@ from pliant.core.errors import PliantError
 from pliant.files.archive import MODEL_LIMITS, unpack
 from pliant.files.space import check_room
 from pliant.files.untrusted.path import UntrustedPath
-from pliant.files.untrusted.placing import place_file
 from pliant.files.untrusted.removal import remove
+from pliant.files.untrusted.taking import place_file
 from pliant.files.untrusted.walking import list_folder
 from pliant.objects.job_copies import folder_of, read_manifest
 from pliant.objects.manifest import Manifest, StoredFile, step_of

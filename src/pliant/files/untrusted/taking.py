@@ -8,10 +8,10 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from pliant.files.untrusted.beneath import open_beneath
 from pliant.files.untrusted.opening import open_folder
@@ -48,6 +48,28 @@ def put_file(
         finally:
             os.close(file)
         os.rename(draft, path.name, dst_dir_fd=folder)
+
+
+def place_file(path: UntrustedPath, write: Callable[[BinaryIO], None]) -> None:
+    """Write a file and give it its name, in the place of what is called so; see `put_file`.
+
+    Args:
+        path: where it is to be; it is written in the root of that, where only we are.
+        write: writes the content; the file is dropped if it raises.
+
+    Raises:
+        OSError: as of `put_file`.
+    """
+    draft = path.root / f".placed-{os.getpid()}"
+    draft.unlink(missing_ok=True)
+    try:
+        with open(draft, "xb", opener=lambda way, flags: os.open(way, flags, 0o600)) as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        put_file(draft, path, mode=0o600, mtime_ns=draft.stat().st_mtime_ns)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def put_link(path: UntrustedPath, leads_to: str, *, owner: tuple[int, int] | None = None) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.hostile import PLANTS
 
 from pliant.files.untrusted.path import UntrustedPath
-from pliant.files.untrusted.placing import place_file
+from pliant.files.untrusted.taking import place_file
 
 NAME = "step-000000000200.ckpt"
 
