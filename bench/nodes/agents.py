@@ -41,7 +41,7 @@ from pliant.cluster.agent.messages import (
 from pliant.cluster.json_lines import decode, encode
 from pliant.cluster.link.authority import FOLDER, SERVER_NAME, fingerprint, open_authority
 from pliant.cluster.link.identity import NodeIdentity
-from pliant.cluster.link.messages import TO_NODE, Here, Joined, JoinRefused, Renewed, Welcome
+from pliant.cluster.link.messages import TO_NODE, Carrying, Here, Joined, JoinRefused, Renewed, Welcome
 from pliant.cluster.link.versions import versions
 from pliant.control.requests.joining import Joining
 from pliant.core.job import NodeId, TaskId
@@ -127,7 +127,7 @@ class PlayedAgent(asyncio.Protocol):
                 self._received = message.first - 1
                 self._seen.renew_s = message.renew_s
                 self._loop.call_later(message.renew_s * (hash(self._node.id) % 997 / 997), self._renew, message.renew_s)
-            elif isinstance(message, JoinRefused | Joined):
+            elif isinstance(message, JoinRefused | Joined | Carrying):
                 self._seen.troubles.append(f"{self._node.id}: {message}")
             else:
                 self._received += 1
