@@ -109,6 +109,17 @@ def test_a_machine_that_has_nothing_where_the_servers_folder_is_copies_files_and
     until(lambda: agent.log().count("are copied to") == 2, "it knows its copies")
 
 
+def test_data_of_a_machine_s_own_are_left_alone(pool: Pool, agent: AgentProcess, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "mine").touch()
+    begin_again(pool, home=str(tmp_path / "elsewhere"), data_root=str(tmp_path / "data"))
+    agent.start()
+    until(pool.is_here, "it is there")
+
+    assert f"has data of its own in {tmp_path}/data: nothing is copied there" in agent.log()
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["mine"]
+
+
 def test_a_folder_that_all_machines_must_see_is_looked_for(pool: Pool, agent: AgentProcess, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     begin_again(pool, home=str(tmp_path / "elsewhere"), shared=[str(shared)])

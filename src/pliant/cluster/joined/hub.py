@@ -60,6 +60,7 @@ class NodeHub:
         self._context = context
         self._waiting = ThreadPoolExecutor(_NUM_WAITING_THREADS, thread_name_prefix="pliant-nodes")
         self._under_way: set[asyncio.Task[None]] = set()
+        self._listens = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pliant-nodes", daemon=True)
 
     def start(self) -> None:
@@ -69,6 +70,7 @@ class NodeHub:
     def close(self) -> None:
         """Hang up; the machines wait for the next server."""
         if self._thread.is_alive():
+            self._listens.wait(_END_S)  # or the loop would end in the middle of its beginning
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_END_S)
         self._sock.close()
@@ -101,6 +103,7 @@ class NodeHub:
             lambda: NodeConnection(self._hub), sock=self._sock, ssl=self._context, ssl_handshake_timeout=GREETING_S
         )
         server = self._loop.run_until_complete(listening)
+        self._listens.set()
         self._look()
         try:
             self._loop.run_forever()
