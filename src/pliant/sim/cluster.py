@@ -218,6 +218,11 @@ class SimCluster:
         self._listener = None
         self._unreported = [*self._unacknowledged.values(), *self._unreported]
 
+    def vanish(self, task_id: TaskId) -> None:
+        """Let nothing be left of a task, and nobody be told."""
+        del self._tasks_of[self._tasks.pop(task_id).order.node_id][task_id]
+        self._seen = None
+
     def refuse(self, task_id: TaskId, error: str) -> None:
         """Let the start of this task fail for this reason."""
         self._refused[task_id] = error
@@ -275,8 +280,7 @@ class SimCluster:
     def _report(self, ended: TaskExit) -> None:
         for sidecar_id in [name for name, (_, beside, _) in self.sidecars.items() if beside == ended.task_id]:
             self._end_sidecar(sidecar_id, "its task has ended")
-        del self._tasks_of[self._tasks.pop(ended.task_id).order.node_id][ended.task_id]
-        self._seen = None
+        self.vanish(ended.task_id)
         self._unreported.append(replace(ended, facts=self._facts.pop(ended.task_id, ExitFacts())))
         self._report_all()
 

@@ -146,9 +146,10 @@ class Ledger:
             raise
         if writes is not None:
             self.counts.take(writes)
-        for job_id, live in draft.results().items():
+        results = draft.results()
+        for job_id, live in results.items():
             self._remember(job_id, live)
-        if None in draft.results().values():
+        if None in results.values():
             self._cluster.retain(self._jobs)  # whoever is started next is among them
         for action in draft.actions:
             self._perform(action)
