@@ -7,6 +7,7 @@ is a claim; `python -m bench.nodes` measures a whole server with 1,000 machines.
 """
 
 import argparse
+import gc
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -192,8 +193,16 @@ def say(found: T) -> T:
     return found
 
 
+def spare_collections() -> None:
+    """Look for garbage as seldom as a server does (`pliant.entry.server.process`)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 2**31 - 1)
+
+
 def measure(given: argparse.Namespace) -> str:
     """Return the report, without its head."""
+    spare_collections()
     whole = [say(plans.measure(size, given.runs)) for size in given.nodes]
     parts = [say(plans.measure(size, given.runs, WHOLE_SLOT // 2)) for size in given.part_nodes]
     ticked = [in_folder(partial(ticks.measure, size, given.runs)) for size in given.nodes]

@@ -5,6 +5,7 @@ is as after a restart. A tick is what the loop does each time: `tick`, and findi
 begin by the virtual clock, so what is timed is the loop's own processor time.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,11 +53,22 @@ class _NoEnds(SimTasks):
         self.sent.clear()
 
 
+class _BusyClock(VirtualClock):
+    """A virtual clock that goes on while control works, as a real one would: a tick ends when it has taken long."""
+
+    began_at: float | None = None
+    """When the tick began, in processor time."""
+
+    def now(self) -> float:
+        worked_s = 0.0 if self.began_at is None else time.process_time() - self.began_at
+        return super().now() + worked_s
+
+
 class SimPool:
     """Control over a simulated pool, all jobs in its store."""
 
     def __init__(self, num_nodes: int, home: Path) -> None:
-        self.clock = VirtualClock()
+        self.clock = _BusyClock()
         self.cluster = SimCluster(self.clock, nodes_of(num_nodes), SimTimes(start_s=0.05, exit_s=0.05, drain_s=None))
         self.store = MemoryStore(self.clock.now)
         work = SimWork(num_steps=_FAR, step_s=1.0, virtual_workers=16, warm_s=_WARM_S, report_s=float(_FAR))
@@ -71,7 +83,10 @@ class SimPool:
 
     def tick(self) -> float:
         """Return what one tick took."""
-        return timed(self._tick)
+        self.clock.began_at = time.process_time()
+        taken = timed(self._tick)
+        self.clock.began_at = None
+        return taken
 
     def _tick(self) -> None:
         self.control.tick()
@@ -79,7 +94,7 @@ class SimPool:
 
     def ticks_to_rest(self) -> list[float]:
         """Return what the ticks took, until one wrote nothing; the last one is of them."""
-        taken, before = [], -1
+        taken, before = [self.tick()], -1
         while before != self.store.num_writes:
             before = self.store.num_writes
             taken.append(self.tick())
