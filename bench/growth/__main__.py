@@ -204,9 +204,9 @@ def measure(given: argparse.Namespace) -> str:
     """Return the report, without its head."""
     spare_collections()
     whole = [say(plans.measure(size, given.runs)) for size in given.nodes]
-    parts = [say(plans.measure(size, given.runs, WHOLE_SLOT // 2)) for size in given.part_nodes]
+    parts = [say(plans.measure(size, given.runs, WHOLE_SLOT // 2)) for size in given.nodes]
     ticked = [in_folder(partial(ticks.measure, size, given.runs)) for size in given.nodes]
-    ended = [say(ends.measure(size, given.runs)) for size in given.end_nodes]
+    ended = [say(ends.measure(size, given.runs)) for size in given.nodes]
     written = in_folder(writes.measure)
     report_s = in_folder(partial(writes.report_seconds, num_jobs=100, num_each=10))
     pulse = in_folder(partial(links.measure, num_tasks=given.tasks, seconds=given.seconds))
@@ -250,9 +250,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="also write the report to this file")
     parser.add_argument("--nodes", type=sizes, default=[10, 100, 1000, 10_000], help="sizes of pools")
-    parser.add_argument("--part-nodes", type=sizes, default=[10, 100, 1000], help="the same where slots are shared")
-    parser.add_argument("--end-nodes", type=sizes, default=[10, 100, 1000], help="the same where a job ends")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--machines", type=int, default=300, help="whose renewals are counted (default 300)")
     parser.add_argument("--tasks", type=int, default=100, help="whose pulses are counted (default 100)")
     parser.add_argument("--seconds", type=float, default=8.0, help="for how long (default 8)")
