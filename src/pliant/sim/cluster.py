@@ -5,6 +5,7 @@ inside a call of the port. Knows no jobs.
 """
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -61,6 +62,10 @@ class SimCluster:
         self._nodes = {node.id: node for node in nodes}
         self._times = times or SimTimes()
         self._tasks: dict[TaskId, _Sim] = {}
+        self._tasks_of: defaultdict[NodeId, dict[TaskId, _Sim]] = defaultdict(dict)
+        """The same, by their nodes."""
+        self._seen: Observation | None = None
+        """What `observe` returned last; None once that is not so any more."""
         self._lived: set[TaskId] = set()
         self._refused: dict[TaskId, str] = {}
         self._facts: dict[TaskId, ExitFacts] = {}
@@ -101,6 +106,8 @@ class SimCluster:
         return {node_id: one for node_id, one in self.machines.items() if node_id in self._nodes}
 
     def observe(self) -> Observation:
+        if self._seen is not None:
+            return self._seen
         tasks = tuple(
             LiveTask(
                 task_id=sim.order.task_id,
@@ -111,7 +118,8 @@ class SimCluster:
             )
             for sim in self._tasks.values()
         )
-        return Observation(nodes=tuple(self._nodes.values()), tasks=tasks)
+        self._seen = seen = Observation(nodes=tuple(self._nodes.values()), tasks=tasks)
+        return seen
 
     def refuses_user(self, user: str) -> str:
         return "" if user in self.users else f"there is no user {user!r} on this machine"
@@ -129,7 +137,8 @@ class SimCluster:
         self._check(order)
         self.orders.append(order)
         self._lived.add(order.task_id)
-        self._tasks[order.task_id] = _Sim(order=order)
+        self._tasks[order.task_id] = self._tasks_of[order.node_id][order.task_id] = _Sim(order=order)
+        self._seen = None
         self._clock.call_later(self._times.start_s, lambda: self._begin(order.task_id))
 
     def drain(self, task_id: TaskId) -> None:
@@ -209,6 +218,11 @@ class SimCluster:
         self._listener = None
         self._unreported = [*self._unacknowledged.values(), *self._unreported]
 
+    def vanish(self, task_id: TaskId) -> None:
+        """Let nothing be left of a task, and nobody be told."""
+        del self._tasks_of[self._tasks.pop(task_id).order.node_id][task_id]
+        self._seen = None
+
     def refuse(self, task_id: TaskId, error: str) -> None:
         """Let the start of this task fail for this reason."""
         self._refused[task_id] = error
@@ -216,12 +230,14 @@ class SimCluster:
     def lose_node(self, node_id: NodeId) -> None:
         """Take a node away with all its tasks; nobody sees their exit codes."""
         del self._nodes[node_id]
-        for task_id in [task_id for task_id, sim in self._tasks.items() if sim.order.node_id == node_id]:
+        self._seen = None
+        for task_id in list(self._tasks_of[node_id]):
             self.exit(task_id, None)
 
     def add_node(self, node: NodeView) -> None:
         """Add a node, or give one other slots."""
         self._nodes[node.id] = node
+        self._seen = None
 
     def _check(self, order: StartOrder) -> None:
         node = self._nodes.get(order.node_id)
@@ -229,7 +245,7 @@ class SimCluster:
             raise ValueError(f"there is no node {order.node_id!r}; there are {sorted(self._nodes)}")
         if not order.slots or len(set(order.slots)) < len(order.slots):
             raise ValueError(f"task {order.task_id} is given slots {order.slots}; name at least one, and none twice")
-        mine = [sim.order for sim in self._tasks.values() if sim.order.node_id == order.node_id]
+        mine = [sim.order for sim in self._tasks_of[order.node_id].values()]
         for slot in order.slots:
             if slot not in node.slots:
                 raise ValueError(f"there is no slot {slot} on node {order.node_id}; it has {node.slots}")
@@ -244,7 +260,7 @@ class SimCluster:
         if task_id in self._refused:
             self._end(task_id, TaskExit(task_id=task_id, exit_code=None, error=self._refused[task_id]))
         else:
-            sim.pid = next(self._pids)
+            sim.pid, self._seen = next(self._pids), None
             if self._begun is not None:
                 self._begun(sim.order, sim.pid)
 
@@ -264,7 +280,7 @@ class SimCluster:
     def _report(self, ended: TaskExit) -> None:
         for sidecar_id in [name for name, (_, beside, _) in self.sidecars.items() if beside == ended.task_id]:
             self._end_sidecar(sidecar_id, "its task has ended")
-        del self._tasks[ended.task_id]
+        self.vanish(ended.task_id)
         self._unreported.append(replace(ended, facts=self._facts.pop(ended.task_id, ExitFacts())))
         self._report_all()
 

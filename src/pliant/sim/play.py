@@ -8,7 +8,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from pliant.core.plan import PolicyName
 from pliant.sim.outcome import TraceOutcome
 from pliant.sim.report import chart, comparison, jobs_table, mean_completion_s, mean_wait_s
 from pliant.sim.run import simulate
-from pliant.sim.trace import Trace, day, on_pool, parse, story
+from pliant.sim.trace import MAX_NODES, MAX_SLOTS, Trace, day, on_pool, parse, story
 
 _BAD_INPUT = 2
 
@@ -52,8 +52,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--policy", choices=[str(name) for name in PolicyName], default="fairshare", help="whose chart to show"
     )
-    parser.add_argument("--slots", type=_positive, metavar="N", help="slots of each node, instead of the trace's")
-    parser.add_argument("--nodes", type=_positive, metavar="N", help="nodes of the pool, instead of the trace's")
+    parser.add_argument("--slots", type=_up_to(MAX_SLOTS), metavar="N", help="of each node, instead of the trace's")
+    parser.add_argument("--nodes", type=_up_to(MAX_NODES), metavar="N", help="of the pool, instead of the trace's")
     parser.add_argument(
         "--seed", type=int, default=1, metavar="N", help="of the mixed day; the same seed, the same day"
     )
@@ -61,11 +61,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 1000:
-        raise argparse.ArgumentTypeError(f"{number} is not within 1 to 1000")
-    return number
+def _up_to(most: int) -> Callable[[str], int]:
+    def positive(text: str) -> int:
+        number = int(text)
+        if not 1 <= number <= most:
+            raise argparse.ArgumentTypeError(f"{number} is not within 1 to {most}")
+        return number
+
+    return positive
 
 
 def _traces(path: Path | None, seed: int) -> Mapping[str, Trace]:

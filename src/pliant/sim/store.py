@@ -48,11 +48,12 @@ class MemoryStore:
     def write(self, writes: Writes) -> tuple[Event, ...]:
         with self._lock:
             named: list[Task | Generation | Metric | Usage] = [*writes.tasks, *writes.generations, *writes.metrics]
-            known = self._jobs.keys() | {job.id for job in writes.jobs}
-            strange = {part.job_id for part in [*named, *writes.histograms, *writes.usage]} - known
+            meant = {part.job_id for part in [*named, *writes.histograms, *writes.usage]}
+            strange = {job_id for job_id in meant if job_id not in self._jobs} - {job.id for job in writes.jobs}
             if strange:
                 raise NotFound(f"the store holds no job named {', '.join(sorted(strange))}; nothing was written")
-            self._delete(writes.deleted)
+            if writes.deleted:
+                self._delete(writes.deleted)
             self._order += dict.fromkeys(job.id for job in writes.jobs if job.id not in self._jobs)
             self._jobs.update((job.id, job) for job in writes.jobs)
             self._tasks.update((task.id, task) for task in writes.tasks)

@@ -7,7 +7,7 @@ A trace is a value; the same seed makes the same day. It knows no policy.
 
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, ValidationError
 
@@ -21,6 +21,9 @@ from pliant.core.job import DEFAULT_PRIORITY, JobSpec, NumTasks, Priority
 from pliant.core.queue import DEFAULT_GROUP, DEFAULT_QUEUE
 
 _MIN_VIRTUAL_WORKERS = 8
+MAX_NODES: Final = 10_000
+MAX_SLOTS: Final = 1000
+"""Of each node."""
 Instant = Annotated[float, Field(ge=0, le=31 * 86_400, allow_inf_nan=False)]
 
 
@@ -69,13 +72,13 @@ class ScriptedLoss(Later):
 class Trace(Request):
     """A pool and what happens to it."""
 
-    nodes: Annotated[int, Field(ge=1, le=1000, strict=True)] = 1
-    slots: Annotated[int, Field(ge=1, le=1000, strict=True)] = 8
+    nodes: Annotated[int, Field(ge=1, le=MAX_NODES, strict=True)] = 1
+    slots: Annotated[int, Field(ge=1, le=MAX_SLOTS, strict=True)] = 8
     """Of each node."""
     groups: tuple[GroupRequest, ...] = ()
     queues: tuple[QueueRequest, ...] = ()
     """Beside the default queue. One that names no policy has the one that is played."""
-    jobs: Annotated[tuple[Arrival, ...], Field(max_length=2000)]
+    jobs: Annotated[tuple[Arrival, ...], Field(max_length=20_000)]
     changes: tuple[Change, ...] = ()
     losses: tuple[ScriptedLoss, ...] = ()
 

@@ -19,6 +19,8 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    Executable,
+    Select,
     Table,
     Text,
     bindparam,
@@ -182,6 +184,13 @@ def _upsert(dialect: str, table: Table, changed: tuple[str, ...]) -> sqlite.Inse
     """Return the statement, which takes longer to make than to run."""
     insert, key = _insert(dialect, table), [column.name for column in table.primary_key]
     return insert.on_conflict_do_update(index_elements=key, set_={name: insert.excluded[name] for name in changed})
+
+
+def upsert_from(dialect: str, table: Table, names: Sequence[str], found: Select[Any]) -> Executable:
+    """Return the statement that inserts what a query finds, in these columns; a row whose key exists is replaced."""
+    insert, key = _insert(dialect, table).from_select(list(names), found), [column.name for column in table.primary_key]
+    changed = {name: insert.excluded[name] for name in names if name not in key}
+    return insert.on_conflict_do_update(index_elements=key, set_=changed)
 
 
 def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:

@@ -10,13 +10,14 @@ merged into one: 417 buckets. Level 2 would have been 40 rows, too coarse for wh
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Executable, Select, and_, bindparam, func, literal, select
 
 from pliant.core.chart import Bucket, SeriesEnd
 from pliant.core.job import JobId, Metric
-from pliant.store.engine import upsert
+from pliant.store.engine import upsert_from
 from pliant.store.tables import METRICS, ROLLUPS
 
 FAN: Final = 32
@@ -29,21 +30,27 @@ _MAX_READ: Final = 4
 def refresh(connection: Connection, points: Sequence[Metric]) -> None:
     """Compute the buckets anew that these points, written already, are in."""
     touched = {(point.job_id, point.name, point.step) for point in points}
-    for level in range(1, NUM_LEVELS + 1):
+    for level in range(1, NUM_LEVELS + 1) if touched else ():
         touched = {(job_id, name, number // FAN) for job_id, name, number in touched}
-        rows = [_row(connection, level, *key) for key in sorted(touched)]
-        upsert(connection, ROLLUPS, rows)
+        rows = [
+            {"of_job": job_id, "of_name": name, "of_bucket": bucket, "begin": bucket * FAN, "end": (bucket + 1) * FAN}
+            for job_id, name, bucket in sorted(touched)
+        ]
+        connection.execute(_refresh(connection.dialect.name, level), rows)
 
 
-def _row(connection: Connection, level: int, job_id: JobId, name: str, bucket: int) -> dict[str, Any]:
-    query = _points() if level == 1 else _buckets(level - 1)
-    number = METRICS.c.step if level == 1 else ROLLUPS.c.bucket
-    table = METRICS if level == 1 else ROLLUPS
-    query = query.where(
-        table.c.job_id == job_id, table.c.name == name, number >= bucket * FAN, number < (bucket + 1) * FAN
-    )
-    found = connection.execute(query).mappings().one()
-    return {"job_id": job_id, "name": name, "level": level, "bucket": bucket, **found}
+@cache
+def _refresh(dialect: str, level: int) -> Executable:
+    """Return the statement that computes one bucket; it takes longer to make than to run."""
+    of, number, found = METRICS.c, METRICS.c.step, _points()
+    if level > 1:
+        of, number, found = ROLLUPS.c, ROLLUPS.c.bucket, _buckets(level - 1)
+    names = found.selected_columns.keys()
+    job_id, name = bindparam("of_job", type_=of.job_id.type), bindparam("of_name", type_=of.name.type)
+    begin, end = bindparam("begin", type_=number.type), bindparam("end", type_=number.type)
+    found = found.where(of.job_id == job_id, of.name == name, number >= begin, number < end)
+    found = found.add_columns(job_id, name, literal(level), bindparam("of_bucket", type_=number.type))
+    return upsert_from(dialect, ROLLUPS, (*names, "job_id", "name", "level", "bucket"), found)
 
 
 def _points() -> Select[Any]:

@@ -356,7 +356,7 @@ def test_a_killed_server_is_missed_by_nobody(world: World) -> None:
 def test_processes_that_vanished_with_the_server_start_again_uncounted(world: World) -> None:
     job_id = submit(world, 2)
     for task in world.tasks(job_id):
-        world.cluster._tasks.pop(task.id)
+        world.cluster.vanish(task.id)
     world.restart()
     world.settle(3)
     assert (world.job(job_id).state, world.job(job_id).num_restarts) == (JobState.RUNNING, 0)

@@ -18,9 +18,7 @@ class Labelled(TwoMachines):
     """The machines a and b, of which the agent of a declares `gpu=h100` and `rack=7`."""
 
     def declare(self) -> None:
-        self.cluster._nodes[NodeId("a")] = NodeView(
-            id=NodeId("a"), slots=(0, 1, 2, 3), labels={"gpu": "h100", "rack": "7"}
-        )
+        self.cluster.add_node(NodeView(id=NodeId("a"), slots=(0, 1, 2, 3), labels={"gpu": "h100", "rack": "7"}))
 
 
 @pytest.fixture

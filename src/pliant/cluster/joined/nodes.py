@@ -23,6 +23,7 @@ from secrets import token_hex
 from typing import Final
 
 from pliant.cluster.joined.hearing import Hearing, ListenedTime
+from pliant.cluster.joined.leftovers import Leftovers
 from pliant.cluster.joined.outbox import Outbox
 from pliant.cluster.node import KnownNode, NodeCluster
 from pliant.cluster.zygote.deadline import boot_time
@@ -96,6 +97,7 @@ class ClusterOfNodes:
         """Where tasks of joined machines are, until their exits are acknowledged."""
         self._observed: tuple[Sequence[Observation], Observation] = (), _NOTHING
         """What `observe` returned last, and what of each node it was made of."""
+        self._leftovers = Leftovers()
         self._listener: Callable[[TaskExit], None] | None = None
         self._note: Callable[[TaskNote], None] = lambda _note: None
         for one in known:
@@ -139,6 +141,7 @@ class ClusterOfNodes:
             one = self._joined.get(order.node_id)
             if one is not None and one.hearing.is_gone:
                 raise Unavailable(f"task {order.task_id} cannot be started: nothing is heard of {order.node_id}")
+            self._leftovers.note(JobId(order.task_id.rpartition(".")[0]), order.node_id)
         signed = replace(order, ticket=self.sign(order))
         self._place(order.task_id, self._of(order.node_id), lambda cluster: cluster.start(signed))
 
@@ -180,7 +183,10 @@ class ClusterOfNodes:
         self._places.pop(task_id, None)
 
     def retain(self, job_ids: Collection[JobId]) -> None:
-        for cluster in (*self._own_alone(), *(one.cluster for _, one in self._all())):
+        with self._lock:
+            concerned = self._leftovers.take(job_ids, self._joined, boot_time())
+            joined = [self._joined[node_id].cluster for node_id in concerned if node_id in self._joined]
+        for cluster in (*self._own_alone(), *joined):
             cluster.retain(job_ids)
 
     def close(self) -> None:
@@ -199,6 +205,7 @@ class ClusterOfNodes:
             one = self._joined.get(node_id) or self._add(KnownNode(node=NodeView(id=node_id, slots=(), away=True)))
             if one.hearing.is_away(self.listened):
                 one.hearing.is_met = False
+                self._leftovers.come(node_id)
             one.hearing.note(self.listened, boot_time())
         return one
 

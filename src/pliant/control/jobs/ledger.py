@@ -16,7 +16,7 @@ written has changed nothing. Callers hold the lock.
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -74,6 +74,8 @@ class Ledger:
         self._jobs: dict[JobId, LiveJob] = {}
         self._views: dict[JobId, tuple[LiveJob, Workload]] = {}
         """What the scheduler sees of those of them that it was shown, as they are."""
+        self._changed: dict[JobId, None] = {}
+        """Those that have changed since `take_changed`, in this order."""
         self._listeners: tuple[Callable[[], None], ...] = ()
         self._metric_listeners: tuple[Callable[[Sequence[Metric]], None], ...] = ()
 
@@ -91,6 +93,11 @@ class Ledger:
     def get(self, job_id: JobId) -> LiveJob | None:
         """Return one of them."""
         return self._jobs.get(job_id)
+
+    def take_changed(self) -> Collection[JobId]:
+        """Return which jobs have changed, come or gone since the call before, in this order."""
+        changed, self._changed = self._changed, {}
+        return changed
 
     def view(self, live: LiveJob) -> Workload:
         """Return what the scheduler sees of a job; of one in memory, made once as long as it is as it is."""
@@ -113,6 +120,7 @@ class Ledger:
     def load(self, jobs: Mapping[JobId, LiveJob]) -> None:
         """Begin with what the store remembers."""
         self._jobs = dict(jobs)
+        self._changed = dict.fromkeys(jobs)
         self._cluster.retain(self._jobs)
 
     def draft(self) -> Draft:
@@ -138,9 +146,10 @@ class Ledger:
             raise
         if writes is not None:
             self.counts.take(writes)
-        for job_id, live in draft.results().items():
+        results = draft.results()
+        for job_id, live in results.items():
             self._remember(job_id, live)
-        if None in draft.results().values():
+        if None in results.values():
             self._cluster.retain(self._jobs)  # whoever is started next is among them
         for action in draft.actions:
             self._perform(action)
@@ -173,6 +182,7 @@ class Ledger:
             hear(metrics)
 
     def _remember(self, job_id: JobId, live: LiveJob | None) -> None:
+        self._changed.setdefault(job_id)
         before = self._seen_by_scheduler(self._jobs.get(job_id))
         if live is None:
             self._jobs.pop(job_id, None)

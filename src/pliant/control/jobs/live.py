@@ -8,12 +8,14 @@ Here stands what jobs of all kinds have. A kind that keeps more extends the clas
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from pliant.core.job import Generation, Job, JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.ports import ExitFacts
 
+L = TypeVar("L", bound="LiveJob")
+V = TypeVar("V")
 MAX_GIVEN_UP: Final = 16
 """So many of the slots that a job gave up are known."""
 COMPETING = (JobState.PENDING, JobState.STARTING, JobState.RUNNING, JobState.PAUSED)
@@ -175,14 +177,26 @@ class LiveJob:
         return replace(self, kill_at=kill_at, slept_s=self.slept_s + seconds)
 
     def keep_tasks(self, task_ids: Container[TaskId]) -> Self:
-        """Return the job with nothing that concerns other tasks than these."""
-        return replace(
+        """Return the job with nothing that concerns other tasks than these; the job itself if nothing does."""
+        return replace_parts(
             self,
-            tasks={task_id: task for task_id, task in self.tasks.items() if task_id in task_ids},
-            kill_at={task_id: at for task_id, at in self.kill_at.items() if task_id in task_ids},
-            killed={task_id: why for task_id, why in self.killed.items() if task_id in task_ids},
-            received={task_id: number for task_id, number in self.received.items() if task_id in task_ids},
+            tasks=of_tasks(self.tasks, task_ids),
+            kill_at=of_tasks(self.kill_at, task_ids),
+            killed=of_tasks(self.killed, task_ids),
+            received=of_tasks(self.received, task_ids),
         )
+
+
+def of_tasks(known: Mapping[TaskId, V], task_ids: Container[TaskId]) -> Mapping[TaskId, V]:
+    """Return what is known of these tasks; the same mapping if it is of no others."""
+    if all(task_id in task_ids for task_id in known):
+        return known
+    return {task_id: one for task_id, one in known.items() if task_id in task_ids}
+
+
+def replace_parts(live: L, **parts: Any) -> L:
+    """Return the job with these parts; the job itself if they are its own."""
+    return live if all(getattr(live, name) is part for name, part in parts.items()) else replace(live, **parts)
 
 
 def task_number(task_id: TaskId) -> int:

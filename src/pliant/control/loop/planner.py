@@ -63,9 +63,9 @@ class Planner:
         draft = self._ledger.draft()
         for name, words in machine_news(self._nodes, observed.nodes):
             draft.say(EventKind.MACHINE_CHANGED, words, data={"name": name})
-        apply_plan(draft, self._kinds, decision, self._queues.run_as)
+        is_whole = apply_plan(draft, self._kinds, decision, self._queues.run_as)
         note_held(draft, held)
-        self._ledger.dirty = False  # if the plan changes something another follows, until they come to rest
+        self._ledger.dirty = not is_whole  # if the plan changes something another follows, until they come to rest
         self._ledger.commit(draft)
         instants = [decision.wake_at, *(live.held_until for live in self._ledger.jobs().values())]
         self.wake_at = min((at for at in instants if at is not None and at > now), default=None)

@@ -7,7 +7,7 @@ stay granted to it. A fixed job of 4 starts when it has slots for all 4, and not
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pliant.control.jobs.draft import Draft, StartTask
 from pliant.control.jobs.kind import Kind, Kinds, TaskStart
@@ -22,6 +22,11 @@ from pliant.core.machine import join_exclusions
 from pliant.core.plan import Grant, NodeView, Plan, QueueRules, Snapshot, without_slots
 from pliant.core.ports import Observation
 from pliant.core.workload import Workload
+
+MIN_STARTS: Final = 200
+"""Once so many tasks start with one decision others may wait for the next: who waits for the lock has a turn."""
+_JOBS_PER_START: Final = 4
+"""A job takes a decision about a quarter as long as it takes to start a task."""
 
 
 def observe(draft: Draft, kinds: Kinds, observed: Observation) -> None:
@@ -102,13 +107,23 @@ UserOf = Callable[[LiveJob], RunAs | None]
 """Which user of the operating system a job's processes run as; None for the server's own."""
 
 
-def apply_plan(draft: Draft, kinds: Kinds, plan: Plan, user_of: UserOf) -> None:
-    """Carry a plan into the draft; what is so already stays as it is."""
+def apply_plan(draft: Draft, kinds: Kinds, plan: Plan, user_of: UserOf) -> bool:
+    """Carry a plan into the draft; what is so already stays as it is. Return whether all of it is carried out.
+
+    Once very many tasks start no other job starts any: that is for the next plan, which comes to the same targets. The
+    more jobs a plan is for the more may start with it, so that the plans do not take more time than the starts.
+    """
+    num_started, is_whole = 0, True
+    enough = max(MIN_STARTS, len(plan.grants) // _JOBS_PER_START)
     for job_id, grant in plan.grants.items():
         live = draft.job(job_id)
         if live is not None and live.competes:
             live = _note_decision(draft, live, grant, plan.reasons.get(job_id, ""))
-            _apply_grant(draft, kinds, live, grant, user_of(live))
+            if grant.start and num_started >= enough:
+                is_whole = False
+            elif grant.start or grant.leave:
+                num_started += _apply_grant(draft, kinds, live, grant, user_of(live))
+    return is_whole
 
 
 def _note_decision(draft: Draft, live: LiveJob, grant: Grant, reason: str) -> LiveJob:
@@ -129,11 +144,12 @@ def _note_decision(draft: Draft, live: LiveJob, grant: Grant, reason: str) -> Li
     return draft.put(replace(live, target=grant.num_tasks))
 
 
-def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: RunAs | None) -> None:
+def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: RunAs | None) -> int:
+    """Carry out what a job is granted; return how many of its tasks start."""
     kind, reason = kinds.of(live.job), live.job.why
     leave_now = tuple(t for t in grant.leave if t in live.tasks and live.tasks[t].state is not TaskState.LEAVING)
     leaving = kind.leavers(live, leave_now)
-    starts = () if live.unprepared else kind.starts(draft, live, grant.start)
+    starts = kind.starts(draft, live, grant.start) if grant.start and not live.unprepared else ()
     if starts:
         live = _start(draft, live, starts, user)
     if starts or leaving:
@@ -143,6 +159,7 @@ def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: 
         leave(draft, kind, live, leaving, reason)
     elif starts:
         release_leavers(draft, kind.regroup(draft, live, reason))
+    return len(starts)
 
 
 def _start(draft: Draft, live: LiveJob, starts: Sequence[TaskStart], user: RunAs | None) -> LiveJob:

@@ -28,7 +28,7 @@ from pliant.control.jobs.live import LiveJob, job_of
 from pliant.control.jobs.orders import job_token
 from pliant.control.kinds import KINDS
 from pliant.control.kinds.endpoint.kernels import KernelRequests
-from pliant.control.loop.deadlines import next_deadline, pass_time
+from pliant.control.loop.deadlines import Deadlines, next_deadline, pass_time
 from pliant.control.loop.gate import PreparationCheck
 from pliant.control.loop.intake import Intake
 from pliant.control.loop.measures import Measures
@@ -129,7 +129,7 @@ class Control:
         self.started_at = self._ticked_at = clock.now()
         self._leases = Leases(settings.timeouts.lease_s)
         self._intake = Intake(self._ledger, self._inbox, self._leases, cluster, links, clock, settings.timeouts)
-        self._deferred = self._intake.deferred
+        self._deadlines = Deadlines(self._ledger)
         self._due_until: float | None = None
         """What is taken in now came before: no later deadline is judged. None: links are unread, and none is at all."""
         self._closed = threading.Event()
@@ -201,7 +201,7 @@ class Control:
             loaded = load(self._store, self._kinds, now=self._clock.now(), timeouts=self.settings.timeouts)
             self._ledger.load(loaded)
             missing = reconcile(draft := self._ledger.draft(), self._kinds, self._ledger.observe())
-            self._deferred.expect(missing, self._clock.now() + self.settings.timeouts.messages_s)
+            self._intake.deferred.expect(missing, self._clock.now() + self.settings.timeouts.messages_s)
             self._ledger.commit(draft)
             self._ledger.capacity.note(self._clock.now(), self._out_of_use.usable_now())
 
@@ -236,8 +236,9 @@ class Control:
     def wake_at(self) -> float | None:
         """Return when time alone makes the next tick do something; None if it does not."""
         with self._ledger.lock:
-            instants = [at for live in self.jobs().values() if (at := next_deadline(self._kinds, live)) is not None]
-            instants += self._deferred.instants()
+            instants = [*self._intake.deferred.instants()]
+            if (at := self._deadlines.next_at()) is not None:
+                instants.append(at)
             if self._planner.wake_at is not None and not self._ledger.draining:
                 instants.append(self._planner.wake_at)
             return min(instants, default=None)
@@ -267,14 +268,14 @@ class Control:
             self._ledger.capacity.note(now, self._out_of_use.usable_now())
 
     def _take_due(self, now: float) -> None:
-        for ended in self._deferred.due(now):
+        for ended in self._intake.deferred.due(now):
             self._intake.take_exit(ended)
-        for task_id in self._deferred.vanished(now):
+        for task_id in self._intake.deferred.vanished(now):
             lose_vanished(draft := self._ledger.draft(), self._kinds, job_of(task_id), task_id)
             self._ledger.commit(draft)
-            self._deferred.forget(task_id)
-        for live in self.jobs().values():
-            at = next_deadline(self._kinds, live)
-            if at is not None and at <= now:
+            self._intake.deferred.forget(task_id)
+        for job_id in self._deadlines.due(now):
+            live = self._ledger.get(job_id)
+            if live is not None and (at := next_deadline(self._kinds, live)) is not None and at <= now:
                 pass_time(draft := self._ledger.draft(), self._kinds, live, self._cluster.silent_nodes())
                 self._ledger.commit(draft)

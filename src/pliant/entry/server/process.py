@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from typing import Final
@@ -37,6 +38,10 @@ log = logging.getLogger("pliant")
 
 _NEW_OBJECTS: Final = 10_000
 """So many objects come before the newest are looked through for garbage; Python's own number is 700."""
+_NEVER: Final = 2**31 - 1
+"""The newest are looked through so often before all are."""
+_COLLECT_S: Final = 600.0
+"""All are looked through once in so long."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -126,11 +131,19 @@ def _spare_collections() -> None:
     """Look for garbage in cycles less often, and never again among what is here now.
 
     With a thousand machines there are some hundred thousand objects, and all threads stand still while they are looked
-    through: for a tenth of a second and more, whenever a few hundred new ones had come.
+    through: for a tenth of a second and more, whenever a few hundred new ones had come. All of them are looked through
+    once in ten minutes now (`_collect_for_ever`), however fast a pool fills; the new ones as they come.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
+    gc.set_threshold(_NEW_OBJECTS, gc.get_threshold()[1], _NEVER)
+    threading.Thread(target=_collect_for_ever, args=(_COLLECT_S,), name="pliant-garbage", daemon=True).start()
+
+
+def _collect_for_ever(every_s: float) -> None:
+    while True:
+        time.sleep(every_s)
+        gc.collect()
 
 
 def _site(settings: ServerSettings, listener: Listener) -> Site:

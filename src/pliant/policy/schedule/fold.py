@@ -64,12 +64,15 @@ def num_slots_for(sizes: Iterable[int]) -> int:
 def _pack(sizes: Iterable[int], rooms: Iterable[int]) -> list[int]:
     """Return what is left of slots with these rooms, and of new ones, when tasks of these sizes are in them."""
     left = list(rooms)
+    at, before = 0, None
     for size in sorted(sizes, reverse=True):
-        at = next((at for at, room in enumerate(left) if room >= size), None)
-        if at is None:
-            left.append(WHOLE_SLOT - size)
-        else:
-            left[at] -= size
+        if size != before:
+            at, before = 0, size
+        while at < len(left) and left[at] < size:  # where one of this size had no room, the next has none
+            at += 1
+        if at == len(left):
+            left.append(WHOLE_SLOT)
+        left[at] -= size
     return left
 
 

@@ -18,28 +18,16 @@ lack of room. Knows nothing of who else wants slots.
 """
 
 import copy
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pliant.core.plan import Grant, Placement, PolicyName
 from pliant.core.slot import WHOLE_SLOT
 from pliant.core.workload import TaskView
+from pliant.policy.schedule.bins import Bin, Bins
 from pliant.policy.schedule.fold import Sharer, SlotPlace, Together, backs_off, bounds_of, place_of
 from pliant.policy.schedule.share import Demand, Shares, fill, serve_in_order
-
-
-@dataclass(slots=True, eq=False, kw_only=True)
-class _Bin:
-    """A slot that is granted, with what is left of it, in thousandths."""
-
-    place: SlotPlace | None
-    """None: it is not known yet which it will be."""
-    now: int
-    """What no process holds."""
-    later: int
-    """What is left when those who leave have left."""
-    tasks: list[tuple[int, TaskView]] = field(default_factory=list)
-    """Who stays there: the sharer's number, and the task."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -108,7 +96,7 @@ class _Work:
             _part(number, sharer, now, cooldown_s, protected=not together.queue.preemption)
             for number, sharer in enumerate(together.sharers)
         ]
-        self.bins: list[_Bin] = []
+        bins: list[Bin] = []
         number_of = {id(part.sharer): part.number for part in self.parts}
         given_up = set(granted.leave)
         for place, held in together.places.items():
@@ -118,14 +106,14 @@ class _Work:
                     self.parts[number].moves.append(task)
             elif tasks:
                 left = WHOLE_SLOT - sum(sharer.size for sharer, _ in held)
-                self.bins.append(_Bin(place=place, now=together.rooms[place], later=left, tasks=tasks))
+                bins.append(Bin(place=place, now=together.rooms[place], later=left, tasks=tasks))
                 for number, _ in tasks:
                     self.parts[number].kept += 1
         for placement in granted.start:
             place = SlotPlace(placement.node_id, placement.slots[0])
-            self.bins.append(_Bin(place=place, now=WHOLE_SLOT, later=WHOLE_SLOT))
-        num_to_come = granted.num_tasks - len(self.bins)
-        self.bins += [_Bin(place=None, now=0, later=WHOLE_SLOT) for _ in range(num_to_come)]
+            bins.append(Bin(place=place, now=WHOLE_SLOT, later=WHOLE_SLOT))
+        num_to_come = granted.num_tasks - len(bins)
+        self.bins = Bins([*bins, *(Bin(place=None, now=0, later=WHOLE_SLOT) for _ in range(num_to_come))])
 
     def deserve(self, num_slots: int) -> None:
         """Set what everybody deserves of these slots."""
@@ -155,20 +143,21 @@ class _Work:
         for num in range(1, len(full) + 1):
             self.parts, self.bins = copy.deepcopy(before)
             for at in full[:num]:
-                self._empty(self.bins[at])
+                self._empty(at)
             self._place_up_to([part.least for part in self.parts])
             if not self._lacking():
                 return
         self.parts, self.bins = before
 
-    def _empty(self, emptied: _Bin) -> None:
+    def _empty(self, at: int) -> None:
+        emptied, later = self.bins[at], self.bins[at].later
         for number, task in emptied.tasks:
             part = self.parts[number]
             part.moves.append(task)
             part.kept -= 1
-            emptied.later += part.size
+            later += part.size
         emptied.tasks = []
-        emptied.now = 0  # it takes nobody before it is empty
+        self.bins.change(at, now=0, later=later)  # it takes nobody before it is empty
 
     def _place_up_to(self, targets: Sequence[int]) -> None:
         """SlotPlace what is missing, the largest tasks first: they are hardest to place."""
@@ -180,19 +169,16 @@ class _Work:
         """Find room for one more task, now or later."""
         if not part.may_start:
             return False
-        excluded = part.sharer.workload.kept_off
-        fitting = [
-            b for b in self.bins if b.later >= part.size and (b.place is None or b.place.node_id not in excluded)
-        ]
-        if not fitting:
+        at = self.bins.find(part.size, part.sharer.workload.kept_off)
+        if at is None:
             return False
-        found = min(fitting, key=lambda b: (b.now < part.size, b.later, b.place is None, b.place or ()))
-        found.later -= part.size
+        found = self.bins[at]
         if found.place is not None and found.now >= part.size:
-            found.now -= part.size
             part.starts.append(found.place)
+            self.bins.change(at, now=found.now - part.size, later=found.later - part.size)
         else:
             part.num_later += 1
+            self.bins.change(at, now=found.now, later=found.later - part.size)
         return True
 
     def place_shares(self) -> bool:
@@ -220,19 +206,22 @@ class _Work:
         if best is None:
             return False
         found = self.bins[best[1]]
+        later = found.later
         for number, task in self._victims(found, part, for_minimum=for_minimum):
             victim = self.parts[number]
             victim.kept -= 1
             victim.leave.append(task)
             found.tasks.remove((number, task))
-            found.later += victim.size
+            later += victim.size
+        self.bins.change(best[1], now=found.now, later=later)
         return self._place(part)
 
-    def _victims(self, one: _Bin, part: _Part, *, for_minimum: bool) -> list[tuple[int, TaskView]]:
+    def _victims(self, one: Bin, part: _Part, *, for_minimum: bool) -> list[tuple[int, TaskView]]:
         """Return tasks beyond what their sharers deserve that make room in a slot; none if they do not suffice."""
         if one.place is None or one.place.node_id in part.sharer.workload.kept_off:
             return []
-        spare = {p.number: p.kept + len(p.starts) - (p.least if for_minimum else p.share) for p in self.parts}
+        holders = (self.parts[number] for number, _ in one.tasks)
+        spare = {p.number: p.kept + len(p.starts) - (p.least if for_minimum else p.share) for p in holders}
         chosen: list[tuple[int, TaskView]] = []
         room = one.later
         newest_first = one.tasks[::-1]
@@ -250,11 +239,16 @@ class _Work:
 
     def use_up(self) -> None:
         """Give room that nobody deserving can use to whoever can, who lacks most first, one task at a time."""
-        growing = [part for part in self.parts if part.target < part.most]
+        growing = [self._lack(part) for part in self.parts if part.target < part.most]
+        heapq.heapify(growing)
         while growing:
-            part = max(growing, key=lambda p: (self.shares.shortfall(p.number, p.size, p.target), -p.number))
-            if not self._place(part) or part.target >= part.most:
-                growing.remove(part)
+            part = self.parts[heapq.heappop(growing)[1]]
+            if self._place(part) and part.target < part.most:
+                heapq.heappush(growing, self._lack(part))
+
+    def _lack(self, part: _Part) -> tuple[int, int]:
+        """Return how much a part lacks, least for who lacks most and comes first."""
+        return -self.shares.shortfall(part.number, part.size, part.target), part.number
 
 
 def _part(number: int, sharer: Sharer, now: float, cooldown_s: float, *, protected: bool) -> _Part:

@@ -206,9 +206,10 @@ def _unfold(attempt: _Attempt, whole: Sequence[Workload], policy: Policy, now: f
         if shared.held_back:
             ends = [w.resized_at + policy.cooldown_s for w in workloads if w.resized_at is not None]
             instants += [at for at in ends if at > now]
+        wanting = [sharer for sharer in together.sharers if sharer.workload.max_tasks]
         for sharer, grant in zip(together.sharers, shared.grants, strict=True):
             grants[grant.workload_id] = grant
-            reasons[grant.workload_id] = _reason(sharer, grant, together, made.reasons[folded.id])
+            reasons[grant.workload_id] = _reason(sharer, grant, wanting, made.reasons[folded.id])
     return Plan(grants=grants, reasons=reasons, wake_at=min(instants, default=None), deserved=made.deserved)
 
 
@@ -223,17 +224,18 @@ def _refusal(workload: Workload, why: str, now: float) -> str:
     return why if workload.max_tasks else NO_WISH
 
 
-def _reason(sharer: Sharer, grant: Grant, together: Together, why: str) -> str:
-    """Return what a sharer has, and why all those that share slots have what they have."""
+def _reason(sharer: Sharer, grant: Grant, wanting: Sequence[Sharer], why: str) -> str:
+    """Return what a sharer has, and why all those that share slots have what they have; `wanting` are these."""
     if not sharer.workload.max_tasks:
         return NO_WISH
     part = f"{sharer.size / WHOLE_SLOT:g} of a slot"
     own = f"{grant.num_tasks} times {part}" if grant.num_tasks != 1 else part
     wanted = f" of the {sharer.workload.max_tasks} that it wants" * (grant.num_tasks < sharer.workload.max_tasks)
-    others = [one.workload for one in together.sharers if one is not sharer and one.workload.max_tasks]
-    if not others:
+    num_others = len(wanting) - 1
+    if not num_others:
         return f"{own}{wanted}, on {why}"
-    names = [one.name if one.owner == sharer.workload.owner else f"one of {one.owner}" for one in others[:NUM_NAMED]]
-    if len(others) > NUM_NAMED:
-        names.append(f"{len(others) - NUM_NAMED} more")
+    others = [one.workload for one in wanting[: NUM_NAMED + 1] if one is not sharer][:NUM_NAMED]
+    names = [one.name if one.owner == sharer.workload.owner else f"one of {one.owner}" for one in others]
+    if num_others > NUM_NAMED:
+        names.append(f"{num_others - NUM_NAMED} more")
     return f"{own}{wanted}, together with {listed(names)} on {why}"

@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from pliant.control.jobs.live import LiveJob
+from pliant.control.jobs.live import LiveJob, of_tasks, replace_parts
 from pliant.core.job import Generation, NodeId, TaskId
 from pliant.core.lifecycle import GENERATION_LIFECYCLE, GenerationEvent, GenerationState, advance, is_final
 from pliant.policy.elastic.diagnose import WorkerLoss
@@ -127,14 +127,16 @@ class ElasticJob(LiveJob):
         return replace(live, watch=postpone(self.watch, seconds), out_of_reach={})  # what was said is old now
 
     def keep_tasks(self, task_ids: Container[TaskId]) -> Self:
-        return replace(
+        open_ones = {n: g for n, g in self.generations.items() if not is_final(GENERATION_LIFECYCLE, g.state)}
+        asked = frozenset(task_id for task_id in self.asked if task_id in task_ids)
+        return replace_parts(
             LiveJob.keep_tasks(self, task_ids),
-            generations={n: g for n, g in self.generations.items() if not is_final(GENERATION_LIFECYCLE, g.state)},
-            joined={task_id: step for task_id, step in self.joined.items() if task_id in task_ids},
-            fenced={task_id: loss for task_id, loss in self.fenced.items() if task_id in task_ids},
-            raised={task_id: error for task_id, error in self.raised.items() if task_id in task_ids},
-            asked=frozenset(task_id for task_id in self.asked if task_id in task_ids),
-            out_of_reach={task_id: said for task_id, said in self.out_of_reach.items() if task_id in task_ids},
+            generations=self.generations if len(open_ones) == len(self.generations) else open_ones,
+            joined=of_tasks(self.joined, task_ids),
+            fenced=of_tasks(self.fenced, task_ids),
+            raised=of_tasks(self.raised, task_ids),
+            asked=self.asked if len(asked) == len(self.asked) else asked,
+            out_of_reach=of_tasks(self.out_of_reach, task_ids),
         )
 
     def with_generation(self, generation: Generation) -> Self:
