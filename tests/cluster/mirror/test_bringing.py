@@ -198,19 +198,25 @@ def test_what_tasks_put_into_the_way_is_not_handed_out(keeper: Keeper, machine: 
 def test_data_keep_owner_mode_and_links(keeper: Keeper, machine: Machine) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give files away")
-    (keeper.data / "set").mkdir()
-    (keeper.data / "set" / "private").write_text("x")
-    (keeper.data / "set" / "private").chmod(0o600)
-    os.chown(keeper.data / "set" / "private", 4242, 4243)
-    (keeper.data / "set" / "latest").symlink_to("private")
+    (keeper.data / "bens" / "set").mkdir(parents=True)
+    (keeper.data / "bens").chmod(0o700)
+    os.chown(keeper.data / "bens", 4242, 4243)
+    (keeper.data / "bens" / "set").chmod(0o750)
+    (keeper.data / "bens" / "set" / "private").write_text("x")
+    (keeper.data / "bens" / "set" / "private").chmod(0o600)
+    os.chown(keeper.data / "bens" / "set" / "private", 4242, 4243)
+    (keeper.data / "bens" / "set" / "latest").symlink_to("private")
     bringer = machine.bringer()
-    tree = bringer.tree(str(machine.root / "data" / "set"), job_id="job-1")
+    tree = bringer.tree(str(machine.root / "data" / "bens" / "set"), job_id="job-1")
     assert tree is not None
-    bringer.bring(machine.connect(keeper.data / "set"), replace(tree, path=str(keeper.data / "set")))
+    bringer.bring(machine.connect(keeper.data / "bens" / "set"), replace(tree, path=str(keeper.data / "bens" / "set")))
 
-    facts = (machine.root / "data" / "set" / "private").stat()
+    facts = (machine.root / "data" / "bens" / "set" / "private").stat()
     assert (facts.st_uid, facts.st_gid, stat.S_IMODE(facts.st_mode)) == (4242, 4243, 0o600)
-    assert os.readlink(machine.root / "data" / "set" / "latest") == "private"
+    assert os.readlink(machine.root / "data" / "bens" / "set" / "latest") == "private"
+    for name, expected in (("bens", (4242, 4243, 0o700)), ("bens/set", (0, 0, 0o750))):
+        facts = (machine.root / "data" / name).stat()
+        assert (facts.st_uid, facts.st_gid, stat.S_IMODE(facts.st_mode)) == expected, "nobody passes who could not"
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_a_machine_that_was_removed_is_named_to_nobody(
 ) -> None:
     assert first.neighbours is not None
     assert keeper.hub is not None
-    keeper.files.forget(NodeId("b"))
+    keeper.files.holders.forget(NodeId("b"))
 
     assert sorted(bring(keeper, environment, monkeypatch)) == ["large.so", "small.py"]
 

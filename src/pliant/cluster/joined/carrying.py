@@ -105,7 +105,7 @@ class FilesConnection:
                 case Append():
                     await self._append(asked)
                 case Have():
-                    self._keeper.note_holder(self._name, asked.digest, asked.address)
+                    self._keeper.holders.note(self._name, asked.digest, asked.address)
                     self._say(Taken())
                 case Remove():
                     grant = self._granted()
@@ -117,9 +117,10 @@ class FilesConnection:
     async def _list(self, asked: ListTree) -> None:
         loop = asyncio.get_running_loop()
         digest, content = await loop.run_in_executor(self._listing, self._keeper.listing, self._grant, asked)
-        key = self._keeper.key_of(digest) if content else ""
-        neighbours = self._keeper.neighbours_of(self._name, digest) if content else ()
-        self._say(Listing(digest=digest, num_bytes=len(content), key=key, neighbours=neighbours))
+        key = self._keeper.holders.key_of(digest) if content else ""
+        neighbours = self._keeper.holders.neighbours_of(self._name, digest) if content else ()
+        way = await self._wait(lambda: self._keeper.way_to(asked.path)) if content else ()
+        self._say(Listing(digest=digest, num_bytes=len(content), key=key, neighbours=neighbours, way=way))
         for start in range(0, len(content), CHUNK_BYTES):
             self._writer.write(content[start : start + CHUNK_BYTES])
             await self._writer.drain()

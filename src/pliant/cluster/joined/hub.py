@@ -85,7 +85,7 @@ class NodeHub:
         if (connection := self._hub.connections.get(node_id)) is not None:
             connection.end("this machine was removed from the pool", is_final=True, is_removed=True)
         if self._hub.keeper is not None:
-            self._hub.keeper.forget(node_id)
+            self._hub.keeper.holders.forget(node_id)
         for transport in self._hub.carrying.pop(node_id, ()):
             transport.abort()
 

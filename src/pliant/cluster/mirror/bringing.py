@@ -157,7 +157,7 @@ class Bringer:
         self, connection: FileConnection, tree: Tree, listing: TreeListing, but: frozenset[str]
     ) -> dict[str, Placed]:
         entries = listing.entries or ()
-        self._make_way(tree, entries)
+        self._make_way(tree, listing)
         here = _files_here(tree.place, but)
         files = [entry for entry in entries if entry.is_file]
         there = {entry.name: entry for entry in entries}
@@ -182,8 +182,9 @@ class Bringer:
             if (facts := _facts_at(tree.place / entry.name if entry.name else tree.place)) is not None
         }
 
-    def _make_way(self, tree: Tree, entries: tuple[TreeEntry, ...]) -> None:
-        """Make the folder itself, and those on the way to it."""
+    def _make_way(self, tree: Tree, listing: TreeListing) -> None:
+        """Make the folder itself, and those on the way to it; who cannot pass there on the server cannot here."""
+        entries = listing.entries or ()
         is_file = len(entries) == 1 and not entries[0].name and entries[0].is_file
         parts = [part for part in tree.place.inside.split("/") if part]
         tree.place.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -191,8 +192,13 @@ class Bringer:
         for part in parts[:-1] if is_file else parts:
             way = way / part
             if _stat_at(way) is None:
-                owner = _us() if tree.is_own or way.inside == part else None
-                put_folder(way, mode=0o755 if tree.keeps_owner else 0o700, owner=owner)
+                put_folder(way, owner=_us() if tree.is_own or tree.keeps_owner or way.inside == part else None)
+        if tree.keeps_owner and not tree.place.root.is_relative_to(self.home):
+            os.chmod(tree.place.root, listing.way[0].mode & 0o777)
+        way = UntrustedPath(tree.place.root, "")
+        for part, facts in zip(parts, listing.way[1:], strict=False):  # a file has a name more than there are folders
+            way = way / part
+            put_folder(way, mode=facts.mode, owner=(facts.uid, facts.gid))
 
     def _fetch(self, connection: FileConnection, tree: Tree, missing: list[TreeEntry], listing: TreeListing) -> None:
         content = self._content(tree)

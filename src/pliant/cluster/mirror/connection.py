@@ -35,6 +35,7 @@ from pliant.cluster.mirror.messages import (
     Remove,
     SendFrom,
     Taken,
+    WayFolder,
 )
 from pliant.core.errors import Conflict, NotFound, Unavailable
 
@@ -59,6 +60,8 @@ class TreeListing(NamedTuple):
     key: str = ""
     """By which machines that have it know each other."""
     neighbours: tuple[NeighbourAddress, ...] = ()
+    way: tuple[WayFolder, ...] = ()
+    """Of people's data: who may pass through the folders from the data root on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +147,7 @@ class FileConnection:
             raise self._lost("a listing is too long")
         content = b"".join(self._pieces(listing.num_bytes))
         try:
-            return TreeListing(listing.digest, unpack_listing(content), listing.key, listing.neighbours)
+            return TreeListing(listing.digest, unpack_listing(content), listing.key, listing.neighbours, listing.way)
         except ValueError as error:
             raise self._lost(str(error)) from error
 

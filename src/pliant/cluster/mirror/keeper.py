@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Final
 
 from pliant.cluster.mirror.entries import TreeEntry, check_name, pack_listing
-from pliant.cluster.mirror.messages import CHUNK_BYTES, Claim, ListTree, NeighbourAddress, Put
+from pliant.cluster.mirror.holders import TreeHolders
+from pliant.cluster.mirror.messages import CHUNK_BYTES, Claim, ListTree, Put, WayFolder
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import StartOrder
@@ -47,11 +48,8 @@ LIMITS: Final = WalkLimits(max_entries=5_000_000, max_name_bytes=1 << 30)
 ADDRESS: Final = "address"
 """In the state folder: what every machine may read."""
 _MAX_DIGESTS: Final = 500_000
-_MAX_HELD: Final = 10_000
-"""Trees of which is known who has them."""
 _DURABLE_BYTES: Final = 1 << 20
 """A file that is so large, such as a checkpoint, lasts through a loss of power as soon as it is taken."""
-_NUM_NEIGHBOURS: Final = 3
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 _Identity = tuple[int, int, int, int, int]
@@ -95,11 +93,15 @@ class FileKeeper:
     secret: bytes
     job_of: Callable[[NodeId, TaskId], str | None]
     """Tells whose task it is that lives on a machine, as far as is known; None: nobody's."""
+    holders: TreeHolders = field(init=False)
+    """Which machines have which trees."""
     _digests: dict[_Identity, str] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _reading: dict[_Identity, threading.Event] = field(default_factory=dict, init=False)
     """What is being read just now."""
-    _holders: dict[str, dict[NodeId, NeighbourAddress]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.holders = TreeHolders(secret=self.secret)
 
     def ticket(self, order: StartOrder) -> str:
         """Return the ticket of an order."""
@@ -141,6 +143,26 @@ class FileKeeper:
         with self._open(grant, asked.path) as top:
             digest, content = pack_listing(self._entries(top, frozenset(asked.but)))
         return digest, b"" if digest == asked.known else content
+
+    def way_to(self, path: str) -> tuple[WayFolder, ...]:
+        """Return who may pass through the folders on the way to people's data, from the data root on; see `WayFolder`.
+
+        Raises:
+            NotFound: it is not there.
+        """
+        place = Path(path)
+        if not place.is_relative_to(self.data_root) or place.is_relative_to(self.home / JOBS):
+            return ()
+        way = [place, *(parent for parent in place.parents if parent.is_relative_to(self.data_root))]
+        try:
+            found = [folder.lstat() for folder in reversed(way)]
+        except OSError as error:
+            raise NotFound(f"{path!r:.200} cannot be read on the server: {error.strerror}") from error
+        return tuple(
+            WayFolder(mode=stat.S_IMODE(facts.st_mode), uid=facts.st_uid, gid=facts.st_gid)
+            for facts in found
+            if stat.S_ISDIR(facts.st_mode)
+        )
 
     def read(self, grant: FileGrant | None, path: str, name: str) -> OpenFile:
         """Return a file that is open; who calls this closes it.
@@ -235,30 +257,6 @@ class FileKeeper:
                     del self._reading[identity]
                 mine.set()
         return known
-
-    def key_of(self, digest: str) -> str:
-        """Return by which machines that may read a tree know each other."""
-        return hmac.new(self.secret, b"neighbours\0" + digest.encode(), hashlib.sha256).hexdigest()
-
-    def note_holder(self, node_id: NodeId, digest: str, address: NeighbourAddress) -> None:
-        """Take note that a machine hands out a tree that it has."""
-        with self._lock:
-            while digest not in self._holders and len(self._holders) >= _MAX_HELD:
-                del self._holders[next(iter(self._holders))]
-            self._holders.setdefault(digest, {})[node_id] = address
-
-    def neighbours_of(self, node_id: NodeId, digest: str) -> tuple[NeighbourAddress, ...]:
-        """Return who else has a tree: a few, other ones for each machine that asks."""
-        with self._lock:
-            others = {name: at for name, at in self._holders.get(digest, {}).items() if name != node_id}
-        names = sorted(others, key=lambda name: hashlib.sha256(f"{node_id}/{name}".encode()).digest())
-        return tuple(others[name] for name in names[:_NUM_NEIGHBOURS])
-
-    def forget(self, node_id: NodeId) -> None:
-        """Name a machine to no other any more."""
-        with self._lock:
-            for holders in self._holders.values():
-                holders.pop(node_id, None)
 
     # what is written
 

@@ -154,6 +154,15 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WayFolder:
+    """Who may pass through a folder of people's data."""
+
+    mode: int
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """What is there; see `entries`."""
 
@@ -164,6 +173,8 @@ class Listing:
     """By which machines that have it know each other."""
     neighbours: tuple[NeighbourAddress, ...] = ()
     """Who has it."""
+    way: tuple[WayFolder, ...] = ()
+    """Of people's data: the folders from the data root to what is listed, and that, if it is one."""
     kind: Literal["listing"] = "listing"
 
 

@@ -90,7 +90,7 @@ def put_link(path: UntrustedPath, leads_to: str, *, owner: tuple[int, int] | Non
 
 
 def put_folder(path: UntrustedPath, *, mode: int = _FOLDER_MODE, owner: tuple[int, int] | None = None) -> None:
-    """Make a folder below a stranger's, unless it is there; its mode is this one then.
+    """Make a folder below a stranger's, unless it is there; its mode is this one then, and its owner, if one is named.
 
     Raises:
         OSError: something else stands there, or the disk does not take it.
@@ -98,7 +98,10 @@ def put_folder(path: UntrustedPath, *, mode: int = _FOLDER_MODE, owner: tuple[in
     with _folder_of(path, owner) as (folder, whose):
         inside = _enter(folder, path.name, whose)
         try:
-            if stat.S_IMODE(os.fstat(inside).st_mode) != mode & 0o777:
+            facts = os.fstat(inside)
+            if owner is not None and (facts.st_uid, facts.st_gid) != owner:
+                os.chown(f"/proc/self/fd/{inside}", *owner)
+            if stat.S_IMODE(facts.st_mode) != mode & 0o777:
                 os.chmod(f"/proc/self/fd/{inside}", mode & 0o777)
         finally:
             os.close(inside)
