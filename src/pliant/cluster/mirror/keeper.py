@@ -18,6 +18,7 @@ import json
 import os
 import stat
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -50,6 +51,7 @@ ADDRESS: Final = "address"
 _MAX_DIGESTS: Final = 500_000
 _DURABLE_BYTES: Final = 1 << 20
 """A file that is so large, such as a checkpoint, lasts through a loss of power as soon as it is taken."""
+_GIVEN_UP_S: Final = 86_400.0
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 _Identity = tuple[int, int, int, int, int]
@@ -277,6 +279,7 @@ class FileKeeper:
                 return None
         with translate_disk_errors(place.root):
             draft = self._draft(place.root, put.digest)
+            _remove_old(draft.parent)
             begun = draft.stat().st_size if draft.exists() else 0
             if begun > put.num_bytes:
                 draft.unlink()
@@ -423,6 +426,14 @@ class _Top:
             return os.readlink(last, dir_fd=folder)
         finally:
             os.close(folder)
+
+
+def _remove_old(folder: Path) -> None:
+    """Remove what was on its way in and has not come for long."""
+    for draft in os.scandir(folder):
+        with suppress(OSError):
+            if draft.stat().st_mtime < time.time() - _GIVEN_UP_S:
+                os.unlink(draft)
 
 
 def _pass_over(name: str, why: str) -> None:
