@@ -35,10 +35,10 @@ address, token, certificate = sys.argv[1:]
 print(call_model(address, token, "double", [1.5, 2.0], certificate=Path(certificate).read_bytes()))
 """
 HOUR_S = 3600.0
-AN_HOUR_AHEAD = f"""
+WRONG_CLOCK = """
 import time
 now, now_ns = time.time, time.time_ns
-time.time, time.time_ns = lambda: now() + {HOUR_S}, lambda: now_ns() + {int(HOUR_S * 1e9)}
+time.time, time.time_ns = lambda: now() + {0}, lambda: now_ns() + int({0} * 1e9)
 """
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -46,7 +46,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 class FaultyHosts(HostsPool):
     """All tasks are on machines with an agent: the server's own host has no slots."""
 
-    names = ("b", "c", "d")
+    names = ("b", "c", "d", "e")
     joined = ("b", "c")
 
     def __init__(self, home: Path, network: Network) -> None:
@@ -196,37 +196,55 @@ def test_a_host_whose_disk_is_full_hurts_nobody_elsewhere_and_is_used_again_when
     again.end()
 
 
-def test_a_machine_whose_clock_is_an_hour_ahead_joins_trains_and_is_told_of_by_the_servers_clock(
+def test_a_host_whose_shared_memory_is_full_trains_without_checkpoints_there_and_says_so(
     hosts: FaultyHosts, client: Client, tmp_path: Path
 ) -> None:
-    began_at, ahead = time.time(), tmp_path / "ahead"
-    ahead.mkdir()
-    (ahead / "sitecustomize.py").write_text(AN_HOUR_AHEAD)
+    b = hosts.hosts["b"]
+    b.run(["mount", "-o", "remount,size=1m", "/dev/shm"])
+    b.run(["dd", "if=/dev/zero", "of=/dev/shm/full", "bs=4k"], check=False)
+    with hosts.without("c"):
+        job = trial(hosts, client, tmp_path, max_tasks=2)
+        job.until_calm(2)
+        job.until(lambda: [one for one in job.events() if "in shared memory are off" in one.message], "it is said")
+        assert not job.events("task.lost")
+        job.end()
+    b.run(["rm", "/dev/shm/full"])
+    b.run(["mount", "-o", "remount,size=50%", "/dev/shm"])
+
+
+@pytest.mark.parametrize(("name", "wrong_s"), [("d", HOUR_S), ("e", -HOUR_S)], ids=["ahead", "behind"])
+def test_a_machine_whose_clock_is_an_hour_wrong_joins_trains_and_is_told_of_by_the_servers_clock(
+    hosts: FaultyHosts, client: Client, tmp_path: Path, name: str, wrong_s: float
+) -> None:
+    began_at, wrong = time.time(), tmp_path / "wrong"
+    wrong.mkdir()
+    (wrong / "sitecustomize.py").write_text(WRONG_CLOCK.format(wrong_s))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(hosts.env, "PYTHONPATH", f"{ahead}{os.pathsep}{hosts.env['PYTHONPATH']}")
-        hosts.join("d")
-    hosts.until_here("d")
+        patch.setitem(hosts.env, "PYTHONPATH", f"{wrong}{os.pathsep}{hosts.env['PYTHONPATH']}")
+        hosts.join(name)
+    hosts.until_here(name)
     with hosts.without("b"):
         with hosts.without("c"):
             job = trial(hosts, client, tmp_path, epochs=4, pace=0.4)
             job.until_size(2)
         leader = job.leader()
-        victim = next(task for task in job.until_size(4) if task.node_id == "d" and task.id != leader.id)
-        with stopped(hosts.agents["d"]):
-            hosts.until_state("d", "away")
-        hosts.until_here("d")
+        victim = next(task for task in job.until_size(4) if task.node_id == name and task.id != leader.id)
+        with stopped(hosts.agents[name]):
+            hosts.until_state(name, "away")
+        hosts.until_here(name)
         job.hurt(Fault(id="worker", place=Place.STEP, act=Act.KILL, task=int(victim.id.rpartition(".")[2])))
         (killed,) = job.until_claimed("worker")
         (lost,) = job.lost_since(began_at)
         done = job.end()
     ended_at = time.time()
-    assert began_at + HOUR_S < killed.at < ended_at + HOUR_S, "so late it is on that machine"
+    assert began_at + wrong_s < killed.at < ended_at + wrong_s, "so late it is on that machine"
     assert done.num_redone_steps <= 1
     assert (lost.task_id, lost.data["exit_code"]) == (victim.id, -signal.SIGKILL)
     assert "epoch 3: loss" in hosts.cli("logs", job.job_id, "--task", leader.id.rpartition(".")[2])
+    job.until(lambda: all(task.ended_at for task in client.job(job.job_id).tasks), "its last process is gone")
     tasks = client.job(job.job_id).tasks
     assert {task.id: task.exit_code for task in tasks} == {t.id: -9 * (t.id == victim.id) for t in tasks}
-    facts, points = client.machines.get("d").facts, client.metrics(job.job_id).points
+    facts, points = client.machines.get(name).facts, client.metrics(job.job_id).points
     assert facts is not None
     assert points
     shown = [facts.measured_at, done.submitted_at, done.started_at, done.ended_at]
@@ -234,4 +252,4 @@ def test_a_machine_whose_clock_is_an_hour_ahead_joins_trains_and_is_told_of_by_t
     shown += [use.at for use in client.usage(job_id=job.job_id).points]
     shown += [at for task in tasks for at in (task.started_at, task.ended_at)]
     assert [at for at in shown if at is None or not began_at - 1.0 < at < ended_at + 1.0] == []
-    client.machines.drain("d")
+    client.machines.drain(name)

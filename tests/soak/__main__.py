@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--serve", action="store_true", help="endpoints beside the jobs, asked and hurt")
     parser.add_argument("--gateways", type=int, default=1, metavar="N", help="processes that answer (%(default)s)")
     parser.add_argument("--hosts", type=int, default=0, metavar="N", choices=range(12), help="machines of namespaces")
+    parser.add_argument("--apart", action="store_true", help="these machines share no files with the server")
     kinds = (*WEIGHTS, *SERVE_WEIGHTS)
     parser.add_argument("--without", action="append", default=[], choices=kinds, help="leave out this kind of move")
     given = parser.parse_args()
@@ -42,7 +43,14 @@ def main() -> int:
     if given.hosts:
         if why := available():
             parser.error(why)
-        over = HostsSoak(folder=folder, seed=seed, num_jobs=given.jobs, num_hosts=given.hosts, record=record)
+        over = HostsSoak(
+            folder=folder,
+            seed=seed,
+            num_jobs=given.jobs,
+            num_hosts=given.hosts,
+            record=record,
+            is_apart=given.apart,
+        )
         over.play(given.minutes)
         return _judge(record, folder, seed)
     without = frozenset(given.without)
