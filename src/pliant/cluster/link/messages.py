@@ -28,7 +28,7 @@ from pliant.core.confinement import IsolationMode
 
 AGENT_PORT: Final = 7314
 """Where servers listen for agents, unless they are told another one."""
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 """Of the link; both ends have the same."""
 MAX_GREETING_BYTES: Final = 64 << 10
 """Of the first line of a connection, which anybody can send."""
