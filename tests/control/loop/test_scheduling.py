@@ -1,5 +1,6 @@
 """A plan is carried out in parts if very many tasks start with it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.control.conftest import World, packed
@@ -7,8 +8,8 @@ from tests.control.conftest import World, packed
 from pliant.core.job import JobSpec
 
 
-def test_very_many_tasks_start_with_several_decisions(tmp_path: Path) -> None:
-    world = World(tmp_path, num_slots=450)
+def test_very_many_tasks_start_with_several_decisions(tmp_path: Path, make_world: Callable[..., World]) -> None:
+    world = make_world(450)
     archive = tmp_path / "code.tar.gz"
     archive.write_bytes(packed({"train.py": ""}))
     spec = JobSpec(name="wide", script="train.py", min_tasks=150, max_tasks=150, virtual_workers=150, fixed=True)
