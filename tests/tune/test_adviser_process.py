@@ -212,4 +212,7 @@ def test_it_tells_how_important_parameters_are() -> None:
     played.end(11)
 
     with running(played) as process:
-        assert process.importances() == OptunaAdviser(played.opening).importances() != {}
+        found = process.importances()
+        # the last bit is another one on some processors: numpy may compute otherwise where torch is loaded, as it is here
+        assert found == pytest.approx(OptunaAdviser(played.opening).importances(), rel=1e-12)
+        assert found != {}

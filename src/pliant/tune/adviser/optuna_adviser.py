@@ -7,7 +7,7 @@ this one does.
 """
 
 from collections.abc import Mapping, Sequence
-from math import fsum, isfinite
+from math import isfinite
 
 import optuna
 from optuna.samplers import GridSampler, TPESampler
@@ -80,11 +80,8 @@ class OptunaAdviser:
                 self._study,
                 evaluator=optuna.importance.PedAnovaImportanceEvaluator(),
                 target=lambda trial: trial.values[0],
-                normalize=False,
             )
-            known = {name: value for name, value in found.items() if isfinite(value)}
-            total = fsum(known.values())  # exact: its parts come in the order of a set, another one in each process
-            return {name: value / total if total > 0 else 1 / len(known) for name, value in known.items()}
+            return {name: value for name, value in found.items() if isfinite(value)}
 
     def close(self) -> None:
         """Do nothing: there is nothing to end."""
