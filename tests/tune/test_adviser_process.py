@@ -213,6 +213,6 @@ def test_it_tells_how_important_parameters_are() -> None:
 
     with running(played) as process:
         found = process.importances()
-        # the last bit is another one on some processors: numpy may compute otherwise where torch is loaded, as it is here
+        # on some processors the last bit is another one in another process, where other libraries are loaded
         assert found == pytest.approx(OptunaAdviser(played.opening).importances(), rel=1e-12)
         assert found != {}
