@@ -145,13 +145,13 @@ class HostsPool(Pool):
         self.agents[name] = self.hosts[name].popen(argv, env=self.env, output=self.home.parent / f"agent-{name}.log")
 
     def join_all(self) -> None:
-        """Have all hosts there, each with an agent that the server hears."""
+        """Have all hosts there, each with an agent that the server hears, its own among them."""
         for name in AGENTS:
             if not self.hosts[name].is_up:
                 self.restart_host(name)
             if name not in self.agents or self.agents[name].poll() is not None:
                 self.join(name)
-        self.until_here(*AGENTS)
+        self.until_here(self.server_host, *AGENTS)
 
     def state(self, name: str) -> str:
         """Return the state of a machine as people see it."""
