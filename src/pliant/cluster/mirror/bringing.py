@@ -18,7 +18,7 @@ from typing import Final
 from pliant.cluster.mirror.connection import FileConnection, TreeListing
 from pliant.cluster.mirror.content import FOLDER, LARGE_BYTES, MARK, ContentFolder
 from pliant.cluster.mirror.entries import TreeEntry
-from pliant.cluster.mirror.keeper import JOBS, LIMITS
+from pliant.cluster.mirror.keeper import JOBS, LIMITS, STRANGE_LIMITS
 from pliant.cluster.mirror.messages import FilePart
 from pliant.cluster.mirror.neighbours import NeighbourConnection, NeighbourServer
 from pliant.core.errors import Conflict, NoSpace, Unavailable
@@ -27,7 +27,7 @@ from pliant.files.untrusted.opening import open_folder
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.removal import remove
 from pliant.files.untrusted.taking import put_file, put_folder, put_link, remove_file
-from pliant.files.untrusted.walking import walk
+from pliant.files.untrusted.walking import WalkLimits, walk
 
 _log = logging.getLogger(__name__)
 
@@ -158,7 +158,8 @@ class Bringer:
     ) -> dict[str, Placed]:
         entries = listing.entries or ()
         self._make_way(tree, listing)
-        here = _files_here(tree.place, but)
+        limits = LIMITS if tree.is_own or tree.keeps_owner else STRANGE_LIMITS
+        here = _files_here(tree.place, but, limits)
         files = [entry for entry in entries if entry.is_file]
         there = {entry.name: entry for entry in entries}
         missing = [entry for entry in files if not _is_here(tree, entry, here)]
@@ -339,10 +340,10 @@ def _us() -> tuple[int, int]:
     return os.geteuid(), os.getegid()
 
 
-def _files_here(place: UntrustedPath, but: frozenset[str]) -> Mapping[str, os.stat_result]:
+def _files_here(place: UntrustedPath, but: frozenset[str], limits: WalkLimits) -> Mapping[str, os.stat_result]:
     """Return what is here and no folder, by its way from the top."""
     with suppress(OSError), open_folder(place) as top:
-        return {found.name: found.facts for found in walk(top, exclude=but, limits=LIMITS)}
+        return {found.name: found.facts for found in walk(top, exclude=but, limits=limits)}
     return {}
 
 

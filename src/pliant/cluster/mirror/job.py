@@ -40,6 +40,8 @@ class MirroredJob:
     """Somebody is to look at its files, or does."""
     is_logging: bool = False
     """The same for its logs."""
+    ask_at: float = 0.0
+    """When what its tasks ask for is looked at next, monotonic time."""
     due_at: float = 0.0
     """When its files are looked at next, monotonic time."""
 

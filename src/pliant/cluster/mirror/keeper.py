@@ -46,6 +46,8 @@ WRITTEN: Final = ("code", "result", "state")
 JOBS: Final = "jobs"
 LIMITS: Final = WalkLimits(max_entries=5_000_000, max_name_bytes=1 << 30)
 """Of a tree that is brought."""
+STRANGE_LIMITS: Final = WalkLimits(max_entries=500_000, max_name_bytes=64 << 20)
+"""Of one that tasks can write to: what is more stays where it is."""
 ADDRESS: Final = "address"
 """In the state folder: what every machine may read."""
 _MAX_DIGESTS: Final = 500_000
@@ -398,8 +400,8 @@ class _Top:
 
     def walk(self, but: frozenset[str]) -> Iterator[FoundEntry]:
         if stat.S_ISDIR(self._facts.st_mode):
-            refuse = _pass_over if self._is_strange else _refuse
-            return walk(self._place, exclude=but, with_folders=True, limits=LIMITS, leave_out=refuse)
+            refuse, limits = (_pass_over, STRANGE_LIMITS) if self._is_strange else (_refuse, LIMITS)
+            return walk(self._place, exclude=but, with_folders=True, limits=limits, leave_out=refuse)
         return iter([FoundEntry("", self._facts)])
 
     def open(self, name: str) -> OpenFile:

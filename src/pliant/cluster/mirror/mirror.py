@@ -39,7 +39,9 @@ _log = logging.getLogger(__name__)
 _LOOK_S: Final = 0.25
 _FILES_S: Final = 2.0
 _FILES_SHARE: Final = 20.0
-"""Looking at files takes a twentieth of a thread's time at most."""
+"""Looking at files takes a twentieth of a thread's time at most;"""
+_ASKED_SHARE: Final = 4.0
+"""if tasks ask for it again and again, a fifth."""
 _ADDRESS_S: Final = 10.0
 _ADDRESS_GROWTH: Final = 1.5
 _AGAIN_S: Final = 1.0
@@ -275,7 +277,8 @@ class Mirror:
                 if not job.is_logging:
                     job.is_logging = True
                     self._logging.submit(self._top, partial(self._look_at_logs, job))
-                if not job.is_sending and (time.monotonic() >= job.due_at or job.asked()):
+                now = time.monotonic()
+                if not job.is_sending and (now >= job.due_at or (now >= job.ask_at and job.asked())):
                     job.is_sending = True
                     self._sending.submit(self._top, partial(self._look_at_files, job))
             if self._is_moved.is_set():  # a server says where it is a moment after it takes links
@@ -299,33 +302,36 @@ class Mirror:
             with job.files:
                 began_at = time.monotonic()
                 for task_id in list(job.tasks)[:1]:
-                    asked = job.asked()
-                    for one in asked:
-                        self._answer(job, task_id, one)
-                    if not asked:
+                    if asked := job.asked():
+                        self._answer(job, task_id, asked)
+                    else:
                         for trouble in self._send_files(job, task_id):
                             _log.warning("%s: the server does not take %s", job.job_id, trouble)
                 took_s = time.monotonic() - began_at
         finally:
             job.is_sending = False
+        job.ask_at = time.monotonic() + _ASKED_SHARE * took_s
         job.due_at = time.monotonic() + max(_FILES_S, _FILES_SHARE * took_s)
 
-    def _answer(self, job: MirroredJob, task_id: TaskId, asked: UntrustedPath) -> None:
-        """Do what a task asks for by a file: send what is here, or bring the newest checkpoint as well."""
+    def _answer(self, job: MirroredJob, task_id: TaskId, asked: Collection[UntrustedPath]) -> None:
+        """Do what tasks ask for by files, once for all: send what is here, or bring the newest checkpoint as well."""
+        why = ""
         try:
             if troubles := self._send_files(job, task_id, is_last=True):
                 raise Conflict("; ".join(troubles))
-            if ".ask-bring-" in asked.name:
+            if any(".ask-bring-" in one.name for one in asked):
                 with self._connections.borrow() as connection:
                     connection.claim(Claim(task_id=task_id))
                     self._bring_path(connection, job, f"{job.results.path}/{CHECKPOINTS}", (), newest_alone)
         except Unavailable:
             raise  # it goes on asking
         except (PliantError, OSError) as error:
+            why = str(error)
+        for one in asked:
             with suppress(OSError):
-                append_at(UntrustedPath(asked.root, f"{asked.inside}.failed"), 0, str(error).encode())
-        with suppress(OSError):
-            remove_file(asked)
+                if why:
+                    append_at(UntrustedPath(one.root, f"{one.inside}.failed"), 0, why.encode())
+                remove_file(one)
 
     def _bring_address(self) -> None:
         tree = self._bringer.tree(str(self._bringer.home / ADDRESS), job_id="")

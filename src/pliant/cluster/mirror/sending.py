@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from pliant.cluster.mirror.bringing import Facts, Placed, facts_of, is_passing
-from pliant.cluster.mirror.keeper import LIMITS, digest_of_open
+from pliant.cluster.mirror.keeper import STRANGE_LIMITS, digest_of_open
 from pliant.cluster.mirror.messages import CHUNK_BYTES, Put
 from pliant.core.errors import Conflict
 from pliant.files.untrusted.opening import OpenFile, hollowness, open_below, open_folder
@@ -94,7 +94,7 @@ class SentTree:
         unseen: list[str] = []
         with suppress(FileNotFoundError), open_folder(self.place) as top:
             there = set()
-            for found in walk(top, limits=LIMITS, leave_out=lambda name, why: unseen.append(f"{name}: {why}")):
+            for found in walk(top, limits=STRANGE_LIMITS, leave_out=lambda name, why: unseen.append(f"{name}: {why}")):
                 there.add(found.name)
                 if found.is_file and not _is_left_out(found.name, log_root):
                     try:
