@@ -60,8 +60,16 @@ def until(condition: Callable[[], Any], what: str, timeout_s: float = 40.0) -> A
 
 def copiers() -> list[int]:
     """Return the processes that copy for this one."""
-    pids = [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
-    return [pid for pid in pids if b"pliant.entry.copier" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    pids = [int(pid) for task in Path("/proc/self/task").iterdir() for pid in content(task / "children").split()]
+    return [pid for pid in pids if b"pliant.entry.copier" in content(Path(f"/proc/{pid}/cmdline"))]
+
+
+def content(path: Path) -> bytes:
+    """Return what is in a file of /proc; nothing, if its thread or process has ended meanwhile."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def test_jobs_are_copied_brought_back_and_forgotten(room: CopiesRoom, home: Path, tmp_path: Path) -> None:
