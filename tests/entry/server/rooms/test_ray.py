@@ -5,7 +5,7 @@ import logging
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -102,7 +102,8 @@ def test_rays_autoscaler_is_asked_for_what_is_wished_and_the_next_process_is_tol
         played.submit(max_tasks=8)
     played.settle(1.0)
     caplog.set_level(logging.INFO)
-    with room(tmp_path, reached, {"kind": "ray nodes seen", "nodes": []}, machines=played.machines) as made:
+    seen = {"kind": "ray nodes seen", "nodes": []}
+    with closing(played.store), room(tmp_path, reached, seen, machines=played.machines) as made:
         until(lambda: len(said(tmp_path)) == 2, "it is asked for")
         assert said(tmp_path) == [begin, wish]
         made.hang_up()
