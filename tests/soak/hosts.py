@@ -234,7 +234,8 @@ def _unplug(soak: HostsSoak, move: HostMove) -> None:
 def _kill_worker(soak: HostsSoak, move: HostMove) -> None:
     """Kill one of the processes that train on the host, if there is one."""
     script = "for one in /proc/[0-9]*; do grep -q ^job- $one/comm && kill -9 ${one#/proc/} && break; done 2>/dev/null"
-    soak.hosts.hosts[move.host].run(["sh", "-c", script], check=False)
+    if soak.hosts.hosts[move.host].is_up:
+        soak.hosts.hosts[move.host].run(["sh", "-c", script], check=False)
 
 
 def _kill_agent(soak: HostsSoak, move: HostMove) -> None:
