@@ -347,7 +347,7 @@ class Tasks:
         assert self._files is not None, "there is something to receive"
         for ready in self._files.receive():
             task = self._tasks.get(ready.task_id)
-            if task is None:
+            if task is None or (task.outcome is None and not task.is_coming):
                 self._files.forget(ready.task_id)  # it was to end before it had begun
             elif task.outcome is not None and task.end is not None:
                 if ready.trouble:

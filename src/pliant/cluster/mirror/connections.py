@@ -1,15 +1,18 @@
 """The connections for files of a machine: kept while nobody uses them, lent to one thread at a time."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from pliant.cluster.mirror.connection import FileConnection, FileServer
 from pliant.cluster.mirror.messages import Claim, Put
 from pliant.core.errors import Unavailable
 from pliant.core.job import TaskId
+
+_AGAIN_S: Final = 1.0
 
 
 class FileConnections:
@@ -21,6 +24,7 @@ class FileConnections:
         self._idle: list[FileConnection] = []
         self._lent: set[FileConnection] = set()
         self._is_closed = False
+        self._not_before, self._why_not = 0.0, ""
 
     @contextmanager
     def borrow(self) -> Iterator[FileConnection]:
@@ -41,7 +45,7 @@ class FileConnections:
         Raises:
             Unavailable: there is none to be had.
         """
-        connection = self._take_idle() or self._server.connect()
+        connection = self._take_idle() or self._connect()
         with self._lock:
             if self._is_closed:
                 connection.close()
@@ -65,6 +69,18 @@ class FileConnections:
             connections = [*self._idle, *self._lent]
         for connection in connections:
             connection.close()
+
+    def _connect(self) -> FileConnection:
+        """Connect, if nobody has tried in vain a moment ago: all threads of a machine together try once a second."""
+        with self._lock:
+            if time.monotonic() < self._not_before:
+                raise Unavailable(self._why_not)
+        try:
+            return self._server.connect()
+        except Unavailable as error:
+            with self._lock:
+                self._not_before, self._why_not = time.monotonic() + _AGAIN_S, str(error)
+            raise
 
     def _take_idle(self) -> FileConnection | None:
         while True:

@@ -227,17 +227,17 @@ class Mirror:
     def _send_back(self, record: Record) -> str:
         job = self._jobs.of(record.task_id, record.job)
         troubles: list[str] = []
-        for _ in range(_NUM_REFUSALS):
-            try:
+        try:
+            for _ in range(_NUM_REFUSALS):
                 troubles = self._send_until_there(job, record.task_id)
-            except NotFound as error:
-                _log.warning("what %s wrote since then is not wanted any more: %s", record.task_id, error)
-                troubles = []
-            if not troubles or self._is_closed.wait(_AGAIN_S):
-                break
-        if troubles:
-            (job.root / UNSENT).touch()
-        self._jobs.let_go(record.task_id, record.job)
+                if not troubles or self._is_closed.wait(_AGAIN_S):
+                    break
+            if troubles:
+                (job.root / UNSENT).touch()
+        except NotFound as error:
+            _log.warning("what %s wrote since then is not wanted any more: %s", record.task_id, error)
+        finally:
+            self._jobs.let_go(record.task_id, record.job)
         return "; ".join(troubles)
 
     def _send_until_there(self, job: MirroredJob, task_id: TaskId) -> list[str]:
@@ -247,11 +247,15 @@ class Mirror:
             NotFound: it wants none of it.
         """
         while True:
+            troubles: list[str] = []
             try:
-                with job.logs:
-                    self._send_logs(job, task_id)
+                try:
+                    with job.logs:
+                        self._send_logs(job, task_id)
+                except (Conflict, OSError) as error:  # no reason to keep its files back
+                    troubles = [f"its logs: {error}"]
                 with job.files:
-                    return self._send_files(job, task_id, is_last=True)
+                    return troubles + self._send_files(job, task_id, is_last=True)
             except Unavailable:
                 if self._is_closed.wait(_AGAIN_S):
                     raise
