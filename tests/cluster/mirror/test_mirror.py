@@ -57,3 +57,17 @@ def test_what_nobody_wants_any_more_is_no_trouble(keeper: Keeper, mirror: Mirror
     keeper.job(train="1")
     keeper.living.clear()
     assert end(mirror) == FilesReady(task_id=TASK)
+
+
+def test_a_training_ends_though_a_file_of_its_script_cannot_be_sent(keeper: Keeper, mirror: Mirror) -> None:
+    job = keeper.job(train="1")
+    (job / "result" / "checkpoint").mkdir()
+    with (job / "code" / "hollow").open("wb") as hollow:
+        hollow.truncate(1 << 40)
+    asked = job / "result" / "checkpoint" / ".ask-send-1-0"
+    asked.touch()
+    mirror.adopt(Record(task_id=TASK, slots=(0,), job="job-1"))
+
+    until(lambda: not asked.exists(), "it is answered")
+    assert list(asked.parent.iterdir()) == [], "nothing has failed"
+    assert end(mirror).trouble.startswith("code/hollow: ")

@@ -48,6 +48,8 @@ _AGAIN_S: Final = 1.0
 _UNWANTED_S: Final = 60.0
 _NUM_REFUSALS: Final = 3
 """So often a file is offered that the server does not take, before its task's exit is told without."""
+_NEEDED: Final = (f"{RESULT}/model/", f"{RESULT}/{CHECKPOINTS}/")
+"""What a training that ends, or other trials that begin from it, cannot be without."""
 _NUM_BRINGING, _NUM_SENDING, _NUM_LOGGING = 4, 4, 2
 
 
@@ -270,7 +272,8 @@ class Mirror:
             for name, tree in job.trees.items():
                 if is_last:
                     tree.refused.clear()
-                troubles += tree.send_files(taker, log_root=job.log_root(name), is_last=is_last)
+                found = tree.send_files(taker, log_root=job.log_root(name), is_last=is_last)
+                troubles += [f"{name}/{trouble}" for trouble in found]
         return troubles
 
     def _run(self) -> None:
@@ -321,8 +324,9 @@ class Mirror:
         """Do what tasks ask for by files, once for all: send what is here, or bring the newest checkpoint as well."""
         why = ""
         try:
-            if troubles := self._send_files(job, task_id, is_last=True):
-                raise Conflict("; ".join(troubles))
+            troubles = self._send_files(job, task_id, is_last=True)
+            if missing := [one for one in troubles if one.startswith(_NEEDED)]:  # of others people are told at the end
+                raise Conflict("; ".join(missing))
             if any(".ask-bring-" in one.name for one in asked):
                 with self._connections.borrow() as connection:
                     connection.claim(Claim(task_id=task_id))
