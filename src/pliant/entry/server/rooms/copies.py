@@ -5,10 +5,8 @@ credentials are; no task and no person gets anything of it.
 """
 
 import logging
-import os
 import queue
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,6 +16,7 @@ from typing import Final
 
 from pliant.cluster.json_lines import LineSocket, by_kind, decode, encode
 from pliant.core.errors import Unavailable
+from pliant.entry.server.rooms.companion import companion, hang_up
 from pliant.objects.messages import (
     ActiveJobs,
     BeginCopying,
@@ -133,7 +132,7 @@ class CopiesRoom:
         self._say(EndCopying())
         self._thread.join(_END_S)
         if (channel := self._channel) is not None:
-            _hang_up(channel)
+            hang_up(channel)
         self._thread.join()
 
     def _ask(self, message: BringBack | ForgetJobCopies, name: str, timeout_s: float | None) -> str:
@@ -169,19 +168,7 @@ class CopiesRoom:
 
     def _run(self) -> bool:
         """Run the process to its end; return whether it reached the store."""
-        ours, theirs = socket.socketpair()
-        with ours, self._log.open("ab") as log:
-            with theirs:
-                process = subprocess.Popen(
-                    [*self._program, str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=(theirs.fileno(),),
-                    env={name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")},
-                    cwd="/",
-                    start_new_session=True,
-                )
+        with self._log.open("ab") as log, companion(self._program, log, end_s=_FIRST_PAUSE_S) as ours:
             self._channel = ours
             try:
                 return self._speak(ours)
@@ -191,8 +178,6 @@ class CopiesRoom:
             finally:
                 with self._lock:
                     self._channel = None
-                _hang_up(ours)
-                _end(process)
 
     def _speak(self, channel: socket.socket) -> bool:
         self._say(self._begin)
@@ -248,16 +233,3 @@ class CopiesRoom:
     def _tell_away(self) -> None:
         why = self._news.why_away
         self._warn(f"what jobs write is not copied to {self._begin.url} now; they go on, and it is tried again: {why}")
-
-
-def _hang_up(channel: socket.socket) -> None:
-    with suppress(OSError):  # the other end was faster
-        channel.shutdown(socket.SHUT_RDWR)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    try:
-        process.wait(_FIRST_PAUSE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -1,9 +1,7 @@
 """The room of Ray: the process that speaks to it, which is started again when it ends, and gets tokens for machines."""
 
 import logging
-import os
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -27,6 +25,7 @@ from pliant.cluster.ray.messages import (
     ToRayProcess,
 )
 from pliant.core.errors import PliantError
+from pliant.entry.server.rooms.companion import companion, hang_up
 from pliant.entry.server.rooms.ray_machines import RayMachines, plain_line
 
 RAY_LOG: Final = "ray.log"
@@ -90,7 +89,7 @@ class RayRoom:
     def hang_up(self) -> None:
         """End the process that there is now; another one follows."""
         if (channel := self._channel) is not None:
-            _hang_up(channel)
+            hang_up(channel)
 
     def _keep(self) -> None:
         pause_s = _FIRST_PAUSE_S
@@ -101,19 +100,7 @@ class RayRoom:
 
     def _run(self) -> bool:
         """Run the process to its end; return whether it reached Ray."""
-        ours, theirs = socket.socketpair()
-        with ours, self._log.open("wb") as log:
-            with theirs:
-                process = subprocess.Popen(
-                    [*self._program, str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=(theirs.fileno(),),
-                    env={name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")},
-                    cwd="/",
-                    start_new_session=True,
-                )
+        with self._log.open("wb") as log, companion(self._program, log, end_s=_END_S) as ours:
             self._channel = ours
             try:
                 return self._speak(ours)
@@ -122,8 +109,6 @@ class RayRoom:
                 return False
             finally:
                 self._channel = None
-                _hang_up(ours)
-                _end(process)
 
     def _speak(self, channel: socket.socket) -> bool:
         lines, reached = LineSocket(channel), False
@@ -213,18 +198,3 @@ class RayRoom:
 def _say(channel: socket.socket, message: ToRayProcess) -> None:
     with suppress(BrokenPipeError, ConnectionResetError):  # the end of the stream is found when it is read
         channel.sendall(encode(message))
-
-
-def _hang_up(channel: socket.socket) -> None:
-    try:
-        channel.shutdown(socket.SHUT_RDWR)
-    except OSError:  # the other end was faster
-        return
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    try:
-        process.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
