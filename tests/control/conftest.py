@@ -55,6 +55,7 @@ class World:
         self.store = self.new_store()
         self.virtual_workers = 8
         self.step = 0
+        self.encrypt_state = False
         self.control = self._control()
         self.links.connect(self.control)
         self.control.start()
@@ -76,6 +77,7 @@ class World:
                 url="http://127.0.0.1:1",
                 secret=b"s" * 32,
                 policy=Policy(name=self.policy, cooldown_s=0.0),
+                encrypt_state=self.encrypt_state,
             ),
             inputs=self.inputs,
             kinds=self.kinds,

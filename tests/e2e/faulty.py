@@ -1,7 +1,7 @@
 """A training that hurts itself where the plan FAULTS says, and tells when it committed which step.
 
 A step sleeps as long as the file PACE says, once, whatever the number of tasks. Every task appends a line
-`time step rank size starved` to BEATS/TASK after each of its steps.
+`time step rank size starved` to BEATS/TASK after each of its steps. What its state has of MARKER no gradient has.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from torch.utils.data import TensorDataset
 from pliant.train import Run
 
 NUM_SAMPLES = 500
+MARKER = b"nobody on the network may read this"
 
 
 def data() -> TensorDataset:
@@ -50,6 +51,7 @@ def main() -> None:
     model = torch.nn.Sequential(
         torch.nn.Linear(12, args.width), torch.nn.Tanh(), torch.nn.Dropout(0.1), torch.nn.Linear(args.width, 2)
     )
+    model.register_buffer("marker", torch.frombuffer(bytearray(MARKER * 200), dtype=torch.uint8))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     faults.install(optimizer)
     run = Run(

@@ -195,12 +195,12 @@ class HostsPool(Pool):
 
 
 @contextmanager
-def open_hosts(folder: Path) -> Iterator[HostsPool]:
+def open_hosts(folder: Path, *, only_six: bool = False, options: tuple[str, ...] = ()) -> Iterator[HostsPool]:
     """Yield a pool for the tests of a file; this thread speaks from its server's host."""
     require_hosts()
     folder.chmod(0o777)
-    with Network() as network:
-        pool = HostsPool(folder / "home", network)
+    with Network(only_six=only_six) as network:
+        pool = HostsPool(folder / "home", network, options=options)
         with pool.hosts[SERVER].inside():
             yield pool
             pool.close()

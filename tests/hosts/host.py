@@ -23,9 +23,13 @@ class Host:
     network) and the folders that were asked for: those are empty file systems in memory, and are emptied by a restart.
     """
 
-    def __init__(self, hub: Namespaces, number: int, name: str, tmpfs: Mapping[str, str]) -> None:
+    def __init__(
+        self, hub: Namespaces, number: int, name: str, tmpfs: Mapping[str, str], *, only_six: bool = False
+    ) -> None:
         self.name = name
-        self.address, self.address6 = f"{PREFIX}{number}", f"{PREFIX6}{number:x}"
+        self.address4, self.address6 = f"{PREFIX}{number}", f"{PREFIX6}{number:x}"
+        self.address: Final = self.address6 if only_six else self.address4
+        self._only_six = only_six
         self.port: Final = Port(hub, number)
         self._hub, self._number, self._tmpfs = hub, number, dict(tmpfs)
         self._inside: Namespaces | None = None
@@ -138,10 +142,9 @@ class Host:
         inside = self._hub.inner({"name": self.name, "tmpfs": self._tmpfs, "sysctls": sysctls})
         try:
             self.port.plug(inside.numbers[1], f"02:00:00:00:00:{self._number:02x}")
-            commands = (
-                *("link set lo up", "link set eth0 up", f"addr add {self.address}/24 dev eth0"),
-                f"addr add {self.address6}/64 dev eth0 nodad",
-            )
+            commands = ["link set lo up", "link set eth0 up", f"addr add {self.address6}/64 dev eth0 nodad"]
+            if not self._only_six:
+                commands.append(f"addr add {self.address4}/24 dev eth0")
             inside.run(["ip", "-batch", "-"], stdin="\n".join(commands) + "\n")
         except BaseException:
             inside.close()

@@ -39,9 +39,13 @@ class Network:
 
     Networks side by side have the same addresses and do not meet. All ends with the `with` block, and with this
     process, whatever ends it: the namespaces are inside those of one process, which ends with this one.
+
+    Args:
+        only_six: hosts have addresses of IPv6 alone; else of IPv4 as well.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, only_six: bool = False) -> None:
+        self._only_six = only_six
         self._hub: Namespaces | None = None
         self._hosts: dict[str, Host] = {}
         self._faults: list[Fault] = []
@@ -80,8 +84,9 @@ class Network:
         if not _NAME.fullmatch(name) or name in self._hosts or name == "localhost" or number > _MAX_HOSTS:
             raise ValueError(f"no host can be called {name!r} here: give small letters and digits, and no name twice")
         hub = self._opened()
-        host = Host(hub, number, name, {"/dev/shm": shm, **(tmpfs or {})})
-        hub.run(["tee", "-a", "/etc/hosts"], stdin=f"{host.address} {name}\n{host.address6} {name}\n")
+        host = Host(hub, number, name, {"/dev/shm": shm, **(tmpfs or {})}, only_six=self._only_six)
+        addresses = dict.fromkeys((host.address, host.address6))
+        hub.run(["tee", "-a", "/etc/hosts"], stdin="".join(f"{address} {name}\n" for address in addresses))
         self._hosts[name] = host
         return host
 
@@ -98,8 +103,8 @@ class Network:
         """Lose what two hosts send each other, as a firewall does; each still reaches all others."""
         return self._noted(
             Fault(
-                self._lost_by(filters.lose_address(other.address, other.address6, sender=True), one, "to").heal,
-                self._lost_by(filters.lose_address(other.address, other.address6, sender=False), one, "from").heal,
+                self._lost_by(filters.lose_address(other.address4, other.address6, sender=True), one, "to").heal,
+                self._lost_by(filters.lose_address(other.address4, other.address6, sender=False), one, "from").heal,
             )
         )
 

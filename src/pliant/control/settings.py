@@ -59,6 +59,8 @@ class ControlSettings:
     rules: Rules = field(default_factory=Rules)
     """How often tasks may be lost before the job is stopped with a diagnosis."""
     timeouts: Timeouts = field(default_factory=Timeouts)
+    encrypt_state: bool = False
+    """State that tasks of a training on different hosts send each other is encrypted."""
 
     def folders(self, job_id: JobId) -> "JobFolders":
         """Return where the files of a job lie."""

@@ -320,6 +320,8 @@ class Form:
     cause: str = ""
     is_end: bool = False
     """With no members: the job ends, nobody goes on from that checkpoint."""
+    encrypts: bool = False
+    """State that members on different hosts send each other is encrypted."""
     kind: Literal["form"] = "form"
 
 

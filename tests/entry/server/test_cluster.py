@@ -68,6 +68,15 @@ def test_folders_that_all_machines_see_are_taken_if_they_are_there(tmp_path: Pat
     assert "no other machine may join" in problem.message
 
 
+def test_state_between_machines_is_encrypted_if_that_is_asked_for() -> None:
+    options = given("--cluster", "agents", "--encrypt-state")
+    assert list(cluster_problems(options)) == []
+    assert cluster_settings(options)["cluster"].encrypt_state
+
+    (problem,) = cluster_problems(given("--encrypt-state"))
+    assert "no other machine may join" in problem.message
+
+
 def test_machines_join_over_tls_only() -> None:
     (problem,) = cluster_problems(given("--cluster", "agents", tls=False))
 

@@ -17,9 +17,16 @@ PATIENCE_S = 30.0
 KEY = b"the key of job-1"
 
 
+@pytest.fixture(params=[False, True], ids=["in the clear", "encrypted"])
+def encrypts(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
 @pytest.fixture
-def pair() -> Iterator[tuple[Channels, Channels]]:
-    first, second = Channels(rank=0, host="127.0.0.1", key=KEY), Channels(rank=1, host="127.0.0.1", key=KEY)
+def pair(encrypts: bool) -> Iterator[tuple[Channels, Channels]]:
+    """Members on two hosts, as far as they know."""
+    hosts = ("127.0.0.1", "127.0.0.2")
+    first, second = (Channels(rank=rank, host=host, key=KEY, encrypts=encrypts) for rank, host in enumerate(hosts))
     for one in (first, second):
         one.set_peers([first.address, second.address])
     yield first, second
@@ -49,9 +56,9 @@ def start(action: Callable[[], None]) -> tuple[threading.Thread, list[str]]:
         torch.tensor(1.5),
         torch.zeros(0),
         torch.randn(3, 4, 5).bfloat16(),
-        torch.arange(1 << 22, dtype=torch.float64),
+        torch.arange(100_000_000 >> 3, dtype=torch.int64),
     ],
-    ids=["int64", "of no dimension", "empty", "bfloat16", "32 MB"],
+    ids=["int64", "of no dimension", "empty", "bfloat16", "100 MB"],
 )
 def test_what_is_sent_arrives_bit_for_bit(pair: tuple[Channels, Channels], tensor: torch.Tensor) -> None:
     arrived = torch.empty_like(tensor)
@@ -120,9 +127,16 @@ def test_a_peer_that_goes_away_in_the_middle_is_noticed(pair: tuple[Channels, Ch
     assert told[0].startswith("member 1 is gone: ")
 
 
-@pytest.mark.parametrize("hello", [b"", b"nonsense", bytes(20)], ids=["silence", "half a hello", "a wrong token"])
+HALF_A_CLIENT_HELLO = bytes.fromhex("16030100f8010000f40303")
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [b"", b"nonsense", bytes(20), HALF_A_CLIENT_HELLO],
+    ids=["silence", "half a hello", "a wrong token", "half a hello of TLS"],
+)
 def test_a_stranger_can_put_nothing_into_a_training(pair: tuple[Channels, Channels], hello: bytes) -> None:
-    host, port, _ = json.loads(pair[1].address)
+    host, port, *_ = json.loads(pair[1].address)
     with socket.create_connection((host, port)) as stranger:
         stranger.sendall(hello)
         stranger.shutdown(socket.SHUT_WR)
@@ -136,7 +150,7 @@ def test_a_stranger_can_put_nothing_into_a_training(pair: tuple[Channels, Channe
 
 
 def test_strangers_that_stay_and_say_nothing_hold_no_transfer_up(pair: tuple[Channels, Channels]) -> None:
-    host, port, _ = json.loads(pair[1].address)
+    host, port, *_ = json.loads(pair[1].address)
     with ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(socket.create_connection((host, port)))
@@ -150,8 +164,10 @@ def test_strangers_that_stay_and_say_nothing_hold_no_transfer_up(pair: tuple[Cha
     assert took_s < 5.0, "a stranger is not waited for"
 
 
-def test_a_task_of_another_job_sends_nothing_and_holds_nobody_up(pair: tuple[Channels, Channels]) -> None:
-    other = Channels(rank=0, host="127.0.0.1", key=b"the key of job-2")
+def test_a_task_of_another_job_sends_nothing_and_holds_nobody_up(
+    pair: tuple[Channels, Channels], encrypts: bool
+) -> None:
+    other = Channels(rank=0, host="127.0.0.1", key=b"the key of job-2", encrypts=encrypts)
     other.set_peers([pair[0].address, pair[1].address])
 
     thread, told = start(lambda: other.send(torch.full((3,), 9.0), 1))
@@ -165,10 +181,10 @@ def test_a_task_of_another_job_sends_nothing_and_holds_nobody_up(pair: tuple[Cha
     assert arrived.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_a_sender_that_means_an_earlier_attempt_is_refused(pair: tuple[Channels, Channels]) -> None:
-    host, port, _ = json.loads(pair[1].address)
-    late = Channels(rank=0, host="127.0.0.1", key=KEY)
-    late.set_peers([pair[0].address, json.dumps([host, port, "of an earlier attempt"])])
+def test_a_sender_that_means_an_earlier_attempt_is_refused(pair: tuple[Channels, Channels], encrypts: bool) -> None:
+    host, port, _, *pin = json.loads(pair[1].address)
+    late = Channels(rank=0, host="127.0.0.1", key=KEY, encrypts=encrypts)
+    late.set_peers([pair[0].address, json.dumps([host, port, "of an earlier attempt", *pin])])
 
     thread, told = start(lambda: late.send(torch.ones(3), 1))
     thread.join(PATIENCE_S)

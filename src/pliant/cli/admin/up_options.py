@@ -33,6 +33,9 @@ _TABLE: Final[Table] = {
         metavar="DIR",
         type=list[str],
     ),
+    "encrypt_state": ask(
+        "Encrypt state that tasks on different machines send each other.", "--encrypt-state", type=bool
+    ),
     "ray_machines": ask("Ask Ray's autoscaler for so many machines, as jobs need them.", metavar="MIN..MAX", type=str),
     "ray_slots": ask("Slots of a new one; default: one is asked for, to see.", metavar="N", type=int),
     "ray_idle": ask("Give one back that has had no task for so long; default: 5m.", metavar="TIME", type=str),
@@ -90,6 +93,9 @@ def arguments_of(options: Mapping[str, object]) -> list[str]:
     """Return options as the server's process reads them; None is not given, a list is given piece by piece."""
     arguments = []
     for name, value in options.items():
+        if isinstance(value, bool):
+            arguments += [name] * value
+            continue
         values = value if isinstance(value, list) else [] if value is None else [value]
         whole = [one.expanduser().absolute() if isinstance(one, Path) else one for one in values]
         arguments += [f"{name}={one}" for one in whole]

@@ -45,6 +45,8 @@ class ClusterSettings:
     """The folder of the server's own machine alone for its agent; None: the usual one."""
     limits: MachineLimits | None = None
     """How many machines Ray's autoscaler may be asked for; None: it is asked for none."""
+    encrypt_state: bool = False
+    """State that tasks of a training on different machines send each other is encrypted."""
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +71,8 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         "copied; more than once for several"
     )
     parser.add_argument("--shared", metavar="DIR", action="append", default=[], help=shared_help)
+    encrypt_help = "encrypt the state that tasks of a training on different machines send each other"
+    parser.add_argument("--encrypt-state", action="store_true", help=encrypt_help)
     machines_help = "ask Ray's autoscaler for so many machines, as jobs need them; left out: for none"
     parser.add_argument("--ray-machines", metavar="MIN..MAX", help=machines_help)
     slots_help = "slots of a new one; left out: one is asked for, to see"
@@ -90,6 +94,7 @@ def cluster_settings(given: argparse.Namespace) -> dict[str, ClusterSettings]:
         agent_dir=None if given.agent_dir is None else Path(given.agent_dir).expanduser().absolute(),
         shared=tuple(Path(folder).expanduser().absolute() for folder in given.shared),
         limits=None if given.ray_machines is None else _limits(given),
+        encrypt_state=given.encrypt_state,
     )
     return {"cluster": settings}
 
@@ -112,6 +117,9 @@ def cluster_problems(given: argparse.Namespace) -> Iterator[Problem]:
         message = f"{given.orphan_s:g} is out of range; give {least:g} to {most:g} seconds"
         yield Problem(field="--orphan-s", message=message)
     yield from _shared_problems(given)
+    if given.encrypt_state and given.cluster is None:
+        message = "no other machine may join, and between tasks of one nothing is sent over a network; leave it out"
+        yield Problem(field="--encrypt-state", message=message)
     yield from _own_problems(given)
     yield from _scaling_problems(given)
 

@@ -210,4 +210,5 @@ def _control_settings(settings: ServerSettings, home: Home, listener: Listener, 
         open_folders=(data_root, home.path / "trainings", *map(Path, (*settings.may_read, *settings.may_write))),
         ibm_modules=_IBM_MODULES,
         timeouts=Timeouts(lease_s=settings.lease_s),
+        encrypt_state=settings.cluster is not None and settings.cluster.encrypt_state,
     )

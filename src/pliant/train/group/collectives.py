@@ -203,6 +203,8 @@ class GroupSpec:
     """The job's; members prove to each other that they hold it."""
     device: torch.device | None = None
     """Where the gradients live."""
+    encrypts: bool = False
+    """State that members on different hosts send each other is encrypted."""
 
 
 def connect(
@@ -221,7 +223,7 @@ def connect(
     channels: Channels | None = None
     gloo: GlooBackend | None = None
     try:
-        channels = Channels(rank=rank, host=spec.host, key=spec.key)
+        channels = Channels(rank=rank, host=spec.host, key=spec.key, encrypts=spec.encrypts)
         with RendezvousClient(
             address,
             key=spec.key,

@@ -166,6 +166,7 @@ class TaskMembership:
                     host=self.host,
                     key=self.key,
                     device=self.device,
+                    encrypts=form.encrypts,
                 ),
                 address=(form.host, form.port),
                 prefix=f"{self._job_id}/{number}",

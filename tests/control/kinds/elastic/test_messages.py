@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.control.conftest import World
 
+from pliant.api.jobs import JobPatch
 from pliant.core.errors import Unavailable
 from pliant.core.event import EventKind
 from pliant.core.job import Progress, TaskId
@@ -255,3 +256,26 @@ def test_the_last_tasks_know_whether_the_job_ends(world: World, monkeypatch: pyt
         world.control.ending.drain_all("the server goes down")
     world.settle(3)
     assert {form.is_end for form in sent} == {is_end}
+
+
+def test_a_generation_is_told_what_the_server_that_leads_now_says_of_encryption(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Form] = []
+    send = world.links.send
+
+    def note(task_id: TaskId, message: ToTask) -> None:
+        sent.extend([message] if isinstance(message, Form) else [])
+        send(task_id, message)
+
+    monkeypatch.setattr(world.links, "send", note)
+    job_id = world.submit(max_tasks=2)
+    world.settle(3)
+    assert {form.encrypts for form in sent} == {False}
+
+    sent.clear()
+    world.encrypt_state = True
+    world.restart()
+    world.control.requests.change(job_id, JobPatch(max_tasks=3))
+    world.settle(8)
+    assert {form.encrypts for form in sent} == {True}

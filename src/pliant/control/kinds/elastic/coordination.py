@@ -60,7 +60,7 @@ def coordinate(draft: Draft, live: ElasticJob, event: MembershipEvent) -> Elasti
 def _effect(draft: Draft, live: ElasticJob, effect: Effect) -> ElasticJob:
     match effect:
         case Send():
-            draft.act(SendMessage(task_id=effect.task_id, message=_with_end(live, effect.message)))
+            draft.act(SendMessage(task_id=effect.task_id, message=_completed(draft, live, effect.message)))
             return live
         case Announced():
             return _announce(draft, live, effect)
@@ -72,11 +72,12 @@ def _effect(draft: Draft, live: ElasticJob, effect: Effect) -> ElasticJob:
             assert_never(effect)
 
 
-def _with_end(live: ElasticJob, message: ToTask) -> ToTask:
-    """Return a message; one that lets all tasks leave says whether the job ends."""
-    if isinstance(message, Form) and not message.members and live.job.state is JobState.STOPPING:
-        return replace(message, is_end=True)
-    return message
+def _completed(draft: Draft, live: ElasticJob, message: ToTask) -> ToTask:
+    """Return a message with what the coordinator does not know: whether the job ends, whether state is encrypted."""
+    if not isinstance(message, Form):
+        return message
+    is_end = not message.members and live.job.state is JobState.STOPPING
+    return replace(message, is_end=is_end, encrypts=draft.settings.encrypt_state)
 
 
 def _announce(draft: Draft, live: ElasticJob, effect: Announced) -> ElasticJob:

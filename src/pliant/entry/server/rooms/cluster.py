@@ -94,13 +94,15 @@ def _open_own(agent: AgentSettings, settings: ServerSettings, stack: ExitStack) 
 
 
 def _agent(settings: ServerSettings, home: Home, listener: Listener) -> AgentSettings:
+    encrypts = settings.cluster is not None and settings.cluster.encrypt_state
+    encryption = ("pliant.files.certificates",) if encrypts else ()  # by which tasks make certificates
     return AgentSettings(
         node_id=NodeId("local"),
         state_dir=home.path / "agent",
         num_slots=settings.num_slots,
         labels=settings.labels,
         host=own_address(settings, listener),
-        preload=(*PRELOAD, *settings.preload),
+        preload=(*PRELOAD, *encryption, *settings.preload),
         memory_root=SHARED_MEMORY / f"pliant-{os.getuid()}",
         isolation=settings.isolation,
         uid=None if settings.uids is None else settings.uids.start,
