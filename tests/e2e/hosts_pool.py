@@ -141,7 +141,9 @@ class HostsPool(Pool):
         if not (folder / "identity" / "certificate.pem").exists():
             token = self.home.parent / f"token-{name}"
             token.write_text(json.loads(self.cli("machines", "token", name, "--json"))["token"])
-            argv += ["--join", self.hosts[self.server_host].address, "--token-file", token, "--name", name]
+            address = self.hosts[self.server_host].address
+            join = f"[{address}]:{AGENT_PORT}" if ":" in address else address
+            argv += ["--join", join, "--token-file", token, "--name", name]
         self.agents[name] = self.hosts[name].popen(argv, env=self.env, output=self.home.parent / f"agent-{name}.log")
 
     def join_all(self) -> None:
@@ -195,12 +197,12 @@ class HostsPool(Pool):
 
 
 @contextmanager
-def open_hosts(folder: Path, *, only_six: bool = False, options: tuple[str, ...] = ()) -> Iterator[HostsPool]:
+def open_hosts(folder: Path) -> Iterator[HostsPool]:
     """Yield a pool for the tests of a file; this thread speaks from its server's host."""
     require_hosts()
     folder.chmod(0o777)
-    with Network(only_six=only_six) as network:
-        pool = HostsPool(folder / "home", network, options=options)
+    with Network() as network:
+        pool = HostsPool(folder / "home", network)
         with pool.hosts[SERVER].inside():
             yield pool
             pool.close()

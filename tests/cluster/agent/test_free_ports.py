@@ -69,3 +69,10 @@ def test_an_address_that_is_not_this_machines_is_told() -> None:
 
     assert found.added == ()
     assert os.strerror(errno.EADDRNOTAVAIL) in found.error
+
+
+def test_ports_of_an_address_of_ipv6_are_offered_too() -> None:
+    (address,) = changes(FreePorts("::1", 1)).added
+
+    with socket.create_server((address.host, address.port), family=socket.AF_INET6):
+        assert address.host == "::1"

@@ -13,7 +13,7 @@ from pliant.core.event import EventKind
 from pliant.core.job import JobId, NodeId, Task
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.plan import NodeView, Placement, PolicyName
-from pliant.core.ports import Address, StartOrder
+from pliant.core.ports import Address, EventFilter, StartOrder
 
 World = Any
 
@@ -395,3 +395,23 @@ def test_ranks_of_a_node_follow_each_other_and_devices_are_numbered_by_local_ran
     assert ranks == [(0, 0, 2, 0), (1, 1, 2, 0), (2, 0, 1, 1)]
     assert {(s.size, s.num_nodes, s.meeting) for s in found} == {(3, 2, meeting)}
     assert [s.node_slots for s in found] == [(0, 4, 1, 5), (0, 4, 1, 5), (2, 3)]
+
+
+def test_a_machine_without_a_port_to_meet_at_holds_up_that_job_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_node_id: NodeId) -> Address:
+        raise OSError("all are in use; try again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.cluster, "free_address", refuse)
+        job_id = submit(world, 2)
+        other = JobId(world.submit(max_tasks=1))
+        assert world.job(job_id).state is JobState.PENDING
+        assert len(world.tasks(other)) == 1
+        world.settle(5)
+    (said,) = world.store.events(EventFilter(kinds=(EventKind.WARNING,)))
+    assert "local has no port at which its processes could meet: all are in use; try again" in said.message
+
+    world.settle(2)
+    assert len(world.tasks(job_id)) == 2

@@ -85,3 +85,14 @@ def test_results_are_copied_where_the_operator_says_and_nowhere_by_default(tmp_p
         with pytest.raises(InvalidInput, match="--results-to"):
             read_settings([f"--home={tmp_path}/home", f"--results-to={url}"], {})
     assert read_settings([f"--home={tmp_path}/home", f"--results-to=file://{tmp_path}/home2"], {}).results_to
+
+
+def test_an_address_of_ipv6_may_be_given_as_it_stands_in_a_url() -> None:
+    found = read_settings(["--host=[fd00:d5::1]", "--tls", "--tls-name=[fd00::7]"], {})
+
+    assert (found.host, found.tls and found.tls.names) == ("fd00:d5::1", ("fd00::7", "fd00:d5::1"))
+
+
+def test_an_address_that_holds_on_one_link_only_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="'fe80::1%eth0' holds on one link only"):
+        read_settings(["--host=fe80::1%eth0", "--tls"], {})

@@ -84,8 +84,9 @@ class FreePorts:
 
     def _is_free(self, port: int) -> bool:
         """Raises OSError if the address is not this machine's."""
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         try:
-            socket.create_server((self._host, port)).close()
+            socket.create_server((self._host, port), family=family).close()
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise

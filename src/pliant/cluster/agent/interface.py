@@ -1,7 +1,8 @@
 """Which address of this machine others reach its tasks at.
 
 An interface is named by its name, by one of its addresses, by a network that holds one, or is `auto`: the address that
-packets to the server leave from.
+packets to the server leave from. Of one that has addresses of both families that of the server's is taken. Addresses of
+IPv6 that hold on one link only are of no use to other machines, and never named.
 """
 
 import fcntl
@@ -9,6 +10,7 @@ import ipaddress
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -35,20 +37,33 @@ def address_of(interface: str, towards: str) -> str:
         InvalidInput: this machine has no such interface, or no way to that host.
     """
     if interface == AUTO:
-        return _source_towards(towards)
-    own = dict(_own_addresses())
-    for name, address in own.items():
-        if interface == name.rpartition("/")[0] or interface == str(address):
-            return str(address)
+        return _global_source_towards(towards)
+    own = list(_own_addresses())
     try:
-        network = ipaddress.ip_network(interface)
+        network = ipaddress.ip_network(interface)  # one address is a network, too
     except ValueError:
         network = None
-    found = next((address for address in own.values() if network is not None and address in network), None)
-    if found is None:
-        there = ", ".join(f"{name.rpartition('/')[0]} ({address})" for name, address in own.items()) or "none"
+    found = [address for name, address in own if name == interface or (network is not None and address in network)]
+    if not found:
+        there = ", ".join(f"{name} ({address})" for name, address in own) or "none"
         raise InvalidInput.at("--interface", f"{interface!r:.60} is no interface of this machine; there are {there}")
-    return str(found)
+    if len({address.version for address in found}) > 1:
+        with suppress(InvalidInput):  # the server may be known by another way than this one
+            version = ipaddress.ip_address(_source_towards(towards)).version
+            found = [address for address in found if address.version == version]
+    return str(found[0])
+
+
+def _global_source_towards(host: str) -> str:
+    source = _source_towards(host)
+    address = ipaddress.ip_address(source)
+    if address.version == 6 and address.is_link_local:
+        raise InvalidInput.at(
+            "--interface",
+            f"packets to {host} leave from {source}, an address that holds on one link only, so other machines would "
+            f"not find this one by it; reach the server by another address, or name an interface",
+        )
+    return source
 
 
 def _source_towards(host: str) -> str:
@@ -64,7 +79,7 @@ def _source_towards(host: str) -> str:
 
 
 def _own_addresses() -> Iterator[tuple[str, IpAddress]]:
-    """Yield `NAME/FAMILY` and an address, of every interface but those that only this machine reaches."""
+    """Yield the name of an interface and an address of it; of IPv6, those that others reach."""
     for _, name in socket.if_nameindex():
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             try:
@@ -72,9 +87,9 @@ def _own_addresses() -> Iterator[tuple[str, IpAddress]]:
                 answer = fcntl.ioctl(sock.fileno(), _SIOCGIFADDR, request)
             except OSError:
                 continue
-            yield f"{name}/4", ipaddress.IPv4Address(answer[_ADDRESS])
+            yield name, ipaddress.IPv4Address(answer[_ADDRESS])
     path = Path("/proc/net/if_inet6")
     for line in path.read_text().splitlines() if path.exists() else ():
         digits, _, _, scope, _, name = line.split()
         if scope == _GLOBAL_SCOPE:  # an address that holds on one link only is of no use to others
-            yield f"{name}/6", ipaddress.IPv6Address(bytes.fromhex(digits))
+            yield name, ipaddress.IPv6Address(bytes.fromhex(digits))

@@ -84,7 +84,14 @@ class Fixed(Kind[FixedJob]):
             return ()
         nodes = list(dict.fromkeys(placement.node_id for placement in placements))
         ordered = sorted(placements, key=lambda placement: nodes.index(placement.node_id))
-        meeting = draft.free_address(ordered[0].node_id)
+        try:
+            meeting = draft.free_address(ordered[0].node_id)
+        except OSError as error:  # nobody else is held up by it
+            if live.held_until is None:  # it is said once, and tried again and again
+                words = f"{live.label}: {ordered[0].node_id} has no port at which its processes could meet: {error}"
+                draft.say(EventKind.WARNING, words, job_id=live.id)
+            draft.put(replace(live, held_until=draft.now + draft.settings.timeouts.backoff_s))
+            return ()
         return tuple(
             TaskStart(
                 placement=placement,

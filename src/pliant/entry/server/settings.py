@@ -173,7 +173,8 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--database", metavar="URL", help=database_help)
     standby_help = "if another server leads, wait and take its place when it is gone"
     parser.add_argument("--standby", action="store_true", help=standby_help)
-    parser.add_argument("--host", default=DEFAULT_HOST, help="address to listen on; with TLS any (%(default)s)")
+    host_help = "address to listen on; with TLS any (%(default)s)"
+    parser.add_argument("--host", type=_without_brackets, default=DEFAULT_HOST, help=host_help)
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0 takes any free one (%(default)s)")
     serve_help = "where the gateway of endpoints listens; default: the port after --port, or any free one"
     parser.add_argument("--serve-port", type=int, metavar="N", help=serve_help)
@@ -221,7 +222,9 @@ def _add_tls(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tls-cert", metavar="FILE", help="serve HTTPS with this certificate (PEM, with its chain)")
     parser.add_argument("--tls-key", metavar="FILE", help="the private key of --tls-cert (PEM)")
     name_help = "a name or address that the made certificate is for, besides this machine's own; may be repeated"
-    parser.add_argument("--tls-name", action="append", default=[], metavar="NAME", help=name_help)
+    parser.add_argument(
+        "--tls-name", type=_without_brackets, action="append", default=[], metavar="NAME", help=name_help
+    )
 
 
 def _tls(given: argparse.Namespace) -> TlsSettings | None:
@@ -247,7 +250,15 @@ def _tls_problems(given: argparse.Namespace) -> Iterator[Problem]:
             yield Problem(field="--tls-name", message=f"{name!r} is neither a host name nor an address")
 
 
+def _without_brackets(host: str) -> str:
+    """Return a host; an address of IPv6 may be given as it stands in a URL."""
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
 def _host_problems(given: argparse.Namespace) -> list[Problem]:
+    if is_address(given.host) and (address := ipaddress.ip_address(given.host)).version == 6 and address.is_link_local:
+        message = f"{given.host!r} holds on one link only, and no certificate names it; give another address, or ::"
+        return [Problem(field="--host", message=message)]
     if is_loopback(given.host) or given.tls or given.tls_cert is not None:
         return []
     message = (
