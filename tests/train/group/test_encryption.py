@@ -152,9 +152,11 @@ def test_who_proves_the_key_and_goes_on_in_the_clear_puts_nothing_in() -> None:
         handshake = ClientHandshake(key=KEY, purpose="transfer", name=PeerName(group=name, member="0"))
         second._prove(connection, handshake)
         PlainPipe(connection).send(memoryview(len(MARKER).to_bytes(8, "big") + MARKER))
-
-        with pytest.raises(GenerationLost, match="member 0 is gone: "):
-            second.receive(arrived, 0)
+        for _ in range(3):  # nor is what comes after it taken as it is
+            with pytest.raises(GenerationLost, match="member 0 is gone: "):
+                second.receive(arrived, 0)
+            with suppress(OSError):
+                PlainPipe(connection).send(memoryview(len(MARKER).to_bytes(8, "big") + MARKER))
     second.close()
 
     assert not arrived.any()

@@ -191,11 +191,11 @@ class Channels:
     def _pipe_from(self, source: int) -> Pipe:
         """Return what a member sends by, once it is there. A new one is encrypted here, where others need not wait."""
         line = self._wait_for(source)
-        if line.pipe is None:
+        if line.pipe is None and self._certificate is not None and self._leaves_host(self._peers[source]):
+            assert line.session is not None, "who is taken in has proved the key"
+            line.pipe = self._certificate.accept(line.connection, line.session)
+        elif line.pipe is None:
             line.pipe = PlainPipe(line.connection)
-            if self._certificate is not None and self._leaves_host(self._peers[source]):
-                assert line.session is not None, "who is taken in has proved the key"
-                line.pipe = self._certificate.accept(line.connection, line.session)
         return line.pipe
 
     def _wait_for(self, source: int) -> _Line:
