@@ -52,6 +52,10 @@ class HostsPool(Pool):
         self.env = clean_env()
         """Of all that is started here."""
 
+    def python(self, _name: str) -> str | Path:
+        """Return what a host runs its agent by."""
+        return PYTHON
+
     def own_folders(self, _name: str) -> Mapping[str, str]:
         """Return the file systems that a host has for itself."""
         return self.tmpfs
@@ -128,7 +132,7 @@ class HostsPool(Pool):
         """Start the agent of a host; the first time it joins."""
         folder = self.home.parent / f"agent-{name}"
         argv: list[str | Path] = [
-            PYTHON,
+            self.python(name),
             "-P",
             "-m",
             "pliant.cli.app",

@@ -42,6 +42,7 @@ from pliant.core.people import TokenSettings, UserSettings
 from pliant.core.plan import NodeView, Policy
 from pliant.core.ports import Cluster, Links
 from pliant.core.serving import KernelReady
+from pliant.entry.own_environment import base_environment
 from pliant.entry.server.http.connections import ConnectionCounts
 from pliant.entry.server.http.limits import HttpLimits
 from pliant.entry.server.http.sockets import CountingSocket
@@ -50,7 +51,7 @@ from pliant.entry.server.notices import NoticeRules
 from pliant.entry.server.rooms.algorithms import open_algorithms
 from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import IMPORTER
-from pliant.entry.server.rooms.environments import base_environment, open_environments
+from pliant.entry.server.rooms.environments import open_environments
 from pliant.entry.server.rooms.notices import open_notices
 from pliant.ibm.rest.api import IBM
 from pliant.isolation.variables import allowed

@@ -134,6 +134,8 @@ class TaskExit:
     """Minus the signal's number if a signal killed it; None if nobody could see it."""
     error: str = ""
     """Why it could not be started, if it never ran."""
+    is_unfit: bool = False
+    """That is a reason of its machine's: on another one it may be started."""
     cause: str = ""
     """Why the cluster ended it by itself, if it did, in words that follow its name."""
     facts: ExitFacts = ExitFacts()

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -28,10 +29,12 @@ from pliant.cluster.link.identity import NodeIdentity
 from pliant.cluster.link.messages import Join, JoinRefused, NodeRules
 from pliant.cluster.link.node_link import NodeLink, NodeLinkSettings
 from pliant.cluster.link.versions import versions
+from pliant.cluster.mirror.grants import ENVIRONMENTS
 from pliant.cluster.zygote.deadline import OrphanDeadline
 from pliant.core.errors import Conflict, InvalidInput, PliantError, Unavailable
 from pliant.core.job import NodeId
 from pliant.core.joining import machine_name_fault, parse_join_token
+from pliant.entry.agent_environments import MachineBuilder, strangeness
 from pliant.entry.agent_files import open_files, read_announced
 from pliant.entry.clock import SystemClock
 from pliant.entry.labels import label_problems, read_labels
@@ -91,8 +94,16 @@ def _serve(options: argparse.Namespace) -> int:
     connection = link.connect(_log.warning, options.patience_s)
     servers.learn(connection)
     host = address_of(options.interface, connection.address.host)
-    files = open_files(connection.welcome.rules, servers.all, identity, state_dir, host=host)
+    rules = connection.welcome.rules
+    base_env = allowed({**QUIET, **os.environ}, rules.pass_env)
+    why = strangeness(rules)
+    maker = MachineBuilder(rules, why, env=base_env, own=os.environ) if why else None
+    files = open_files(rules, servers.all, identity, state_dir, host=host, maker=maker)
     settings = _settings(options, state_dir, identity.name, connection, has_copies=files is not None)
+    if why:
+        _log.info("environments of the server do not work on this machine: %s", why)
+    if why and files is None:
+        settings = replace(settings, strange_environments={str(Path(rules.home) / ENVIRONMENTS): why})
     deadline = OrphanDeadline(state_dir, connection.welcome.orphan_s)
     mailbox = Mailbox(link.send)
 
@@ -103,7 +114,6 @@ def _serve(options: argparse.Namespace) -> int:
             deadline.end()
 
     link.renewed, link.refused = _begin_again, refused
-    base_env = allowed({**QUIET, **os.environ}, connection.welcome.rules.pass_env)
     agent = Agent(settings, mailbox, clock=SystemClock(), base_env=base_env, deadline=deadline, files=files)
     if files is not None:
         link.linked = files.refresh

@@ -10,6 +10,7 @@ from pliant.cluster.link.identity import NodeIdentity
 from pliant.cluster.link.messages import NodeRules
 from pliant.cluster.link.versions import versions
 from pliant.cluster.mirror.bringing import Bringer
+from pliant.cluster.mirror.building import EnvironmentMaker
 from pliant.cluster.mirror.connection import FileServer
 from pliant.cluster.mirror.content import MARK
 from pliant.cluster.mirror.mirror import Mirror
@@ -37,6 +38,7 @@ def open_files(
     state_dir: Path,
     *,
     host: str,
+    maker: EnvironmentMaker | None = None,
 ) -> Mirror | None:
     """Return what brings and sends files of jobs; None: this machine sees the server's.
 
@@ -46,6 +48,7 @@ def open_files(
         identity: who this machine is.
         state_dir: the agent's own folder.
         host: where other machines reach this one.
+        maker: builds environments; None: the server's work here.
 
     Raises:
         Unavailable: it does not see a folder that all machines must see.
@@ -76,7 +79,7 @@ def open_files(
     bringer = Bringer(home=home, data_root=data_root, shared=shared)
     bringer.neighbours = NeighbourServer(host, state_dir, bringer.find)
     server = FileServer(servers=servers, identity=identity, versions=versions())
-    return Mirror(server, bringer, state_dir)
+    return Mirror(server, bringer, state_dir, maker)
 
 
 def _sees(home: Path, rules: NodeRules) -> bool:

@@ -67,7 +67,7 @@ class SimCluster:
         self._seen: Observation | None = None
         """What `observe` returned last; None once that is not so any more."""
         self._lived: set[TaskId] = set()
-        self._refused: dict[TaskId, str] = {}
+        self._refused: dict[TaskId, tuple[str, bool]] = {}
         self._facts: dict[TaskId, ExitFacts] = {}
         self._pids = itertools.count(1000)
         self._ports = itertools.count(20_000)
@@ -223,9 +223,9 @@ class SimCluster:
         del self._tasks_of[self._tasks.pop(task_id).order.node_id][task_id]
         self._seen = None
 
-    def refuse(self, task_id: TaskId, error: str) -> None:
-        """Let the start of this task fail for this reason."""
-        self._refused[task_id] = error
+    def refuse(self, task_id: TaskId, error: str, *, is_unfit: bool = False) -> None:
+        """Let the start of this task fail for this reason, which is one of its machine's or not."""
+        self._refused[task_id] = error, is_unfit
 
     def lose_node(self, node_id: NodeId) -> None:
         """Take a node away with all its tasks; nobody sees their exit codes."""
@@ -258,7 +258,8 @@ class SimCluster:
         if sim is None:
             return
         if task_id in self._refused:
-            self._end(task_id, TaskExit(task_id=task_id, exit_code=None, error=self._refused[task_id]))
+            error, is_unfit = self._refused[task_id]
+            self._end(task_id, TaskExit(task_id=task_id, exit_code=None, error=error, is_unfit=is_unfit))
         else:
             sim.pid, self._seen = next(self._pids), None
             if self._begun is not None:

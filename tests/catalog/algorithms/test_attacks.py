@@ -18,8 +18,8 @@ from tests.catalog.waiting import until
 from pliant.cluster import process
 from pliant.core.confinement import RunAs
 from pliant.core.errors import InvalidInput
+from pliant.entry.own_environment import base_environment
 from pliant.entry.server.rooms.children import ConfinedChildren
-from pliant.entry.server.rooms.environments import base_environment
 from pliant.isolation import landlock
 from pliant.isolation.variables import allowed
 

@@ -27,7 +27,7 @@ from pliant.catalog.environments.builds import BuildRequest
 from pliant.catalog.environments.environment import Build, BuildState
 from pliant.catalog.environments.interpreters import EnvironmentNotFound
 from pliant.catalog.environments.look_program import Place
-from pliant.catalog.environments.package_index import index_files, index_places, index_variables
+from pliant.catalog.environments.package_index import PackageIndex, index_variables, read_index
 from pliant.cluster import process
 from pliant.core.access import VisibleJobs
 from pliant.core.environment import Environment, EnvironmentKind
@@ -103,6 +103,10 @@ def test_requirements_are_built_once_and_see_torch_and_pliant(world: World) -> N
 
     compiled = {path.name.partition(".")[0] for path in world.folders()[0].rglob("*.pyc")}
     assert compiled >= {"tinything", "prething"}, "tasks cannot write there"
+
+    lock = (world.folders()[0] / "lock.txt").read_text().splitlines()
+    assert {"tinything==1.0", "prething==1.0", f"pytest=={metadata.version('pytest')}"} <= set(lock)
+    assert not [line for line in lock if line.partition("==")[0] in ("pliant", "torch", "filelock")], "of each machine"
 
     third = world.job(world.requirements("torch\n\ntinything>=1.0\nprething", "again.txt"))
     assert world.until_begun(third) == ready, "what means the same is the same"
@@ -465,8 +469,9 @@ def test_builders_get_what_says_where_packages_come_from_and_nothing_else() -> N
         "https_proxy": "http://proxy:3128",
         "SSL_CERT_FILE": "/certificates/own.pem",
     }
-    assert index_places(found) == ("/wheels", "/certificates/own.pem")
-    assert index_places({"UV_INDEX": "ours=file:///srv/my%20index /more / //host/x"}) == ("/srv/my index", "/more")
+    assert PackageIndex(variables=found, files={}).places == ("/wheels", "/certificates/own.pem")
+    named = {"UV_INDEX": "ours=file:///srv/my%20index /more / //host/x"}
+    assert PackageIndex(variables=named, files={}).places == ("/srv/my index", "/more")
 
 
 def test_builders_get_the_files_that_the_servers_user_keeps_for_uv(tmp_path: Path) -> None:
@@ -474,8 +479,8 @@ def test_builders_get_the_files_that_the_servers_user_keeps_for_uv(tmp_path: Pat
     (tmp_path / ".config" / "uv" / "uv.toml").write_text("offline = true")
     (tmp_path / "passwords").write_text("machine index")
     env = {"HOME": str(tmp_path), "NETRC": str(tmp_path / "passwords")}
-    assert index_files(env) == {".netrc": b"machine index", ".config/uv/uv.toml": b"offline = true"}
-    assert index_files({"HOME": str(tmp_path / "other")}) == {}
+    assert read_index(env).files == {".netrc": b"machine index", ".config/uv/uv.toml": b"offline = true"}
+    assert read_index({"HOME": str(tmp_path / "other")}).files == {}
 
 
 def test_uv_is_told_what_the_server_has_and_can_remove_no_file_of_it(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from uv import find_uv_bin
 from pliant.catalog.children.reach import ChildIsolation
 from pliant.catalog.environments.builder import BuildLimits, EnvironmentBuilder
 from pliant.catalog.environments.builds import Builds
+from pliant.catalog.environments.package_index import read_index
 from pliant.catalog.environments.use_cases import EnvironmentCatalog
 from pliant.core.access import Principal, Role
 from pliant.core.confinement import RunAs
@@ -21,8 +22,8 @@ from pliant.core.lifecycle import JobState
 from pliant.core.ports import Clock
 from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
 from pliant.entry.clock import SystemClock
+from pliant.entry.own_environment import base_environment
 from pliant.entry.server.rooms.children import ConfinedChildren
-from pliant.entry.server.rooms.environments import base_environment
 from pliant.isolation.variables import allowed
 from pliant.store.sql import SqlStore
 
@@ -138,7 +139,7 @@ def a_builder(
     (home / "environments").mkdir(parents=True, exist_ok=True)
     return EnvironmentBuilder(
         folder=home / "environments",
-        env=env,
+        index=lambda: read_index(env),
         base=base_environment(),
         limits=BuildLimits(**limits),  # type: ignore[arg-type]
         uv=find_uv_bin() if uv is None else uv,

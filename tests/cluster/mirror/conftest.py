@@ -20,7 +20,8 @@ from pliant.cluster.link.messages import Join, NodeRules
 from pliant.cluster.link.versions import versions
 from pliant.cluster.mirror.bringing import Bringer, Tree
 from pliant.cluster.mirror.connection import FileConnection, FileServer
-from pliant.cluster.mirror.keeper import FileKeeper, ticket_of
+from pliant.cluster.mirror.grants import ticket_of
+from pliant.cluster.mirror.keeper import FileKeeper
 from pliant.cluster.mirror.messages import Claim
 from pliant.cluster.mirror.sending import SentTree
 from pliant.control.requests.joining import Joining

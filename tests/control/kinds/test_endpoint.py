@@ -313,6 +313,18 @@ def test_a_kernel_that_cannot_be_started_ends_a_version_that_never_served_and_no
     assert world.job(other).reason.startswith("job-2.1 could not be started: No space left on device")
 
 
+def test_a_kernel_that_a_machine_cannot_run_starts_elsewhere_and_says_nothing_of_its_model(world: World) -> None:
+    world.cluster.add_node(NodeView(id=NodeId("other"), slots=tuple(range(8))))
+    world.cluster.refuse(TaskId("job-1.1"), "its environment was built for aarch64", is_unfit=True)
+    job_id = deploy(world)
+    get_ready(world, job_id)
+
+    (first, second) = [order for order in world.cluster.orders if order.task_id.startswith(f"{job_id}.")]
+    assert first.node_id != second.node_id
+    assert (world.job(job_id).state, version(world, job_id).num_failures) == (JobState.RUNNING, 0)
+    assert f"could not be started on {first.node_id}" in world.said(EventKind.TASK_LOST)[0]
+
+
 def test_a_change_of_the_profile_acts_at_once(world: World) -> None:
     job_id = deploy(world)
     get_ready(world, job_id)

@@ -263,6 +263,27 @@ def test_a_process_that_cannot_be_started_fails_it(world: World) -> None:
     assert "job-1.2 could not be started: no such interpreter" in world.job(job_id).reason
 
 
+def test_a_machine_that_cannot_run_it_is_avoided_and_costs_no_restart(world: World) -> None:
+    world.cluster.add_node(NodeView(id=NodeId("other"), slots=tuple(range(8))))
+    world.cluster.refuse("job-1.2", "its environment was built for aarch64", is_unfit=True)
+    job_id = submit(world, 2, max_restarts=0)
+    world.settle()
+    (refused,) = {order.node_id for order in orders(world, job_id)[:2]}
+    assert {task.node_id for task in world.tasks(job_id)} == {"local", "other"} - {refused}
+    assert (world.job(job_id).state, world.job(job_id).num_restarts) == (JobState.RUNNING, 0)
+    assert world.said(EventKind.WARNING) == [
+        f"job-1 (digits): {refused} is avoided from now on, for this job only: its environment was built for aarch64"
+    ]
+
+
+def test_a_machine_that_cannot_run_it_fails_it_if_it_fits_on_no_other(world: World) -> None:
+    world.cluster.add_node(NodeView(id=NodeId("other"), slots=(0,)))
+    world.cluster.refuse("job-1.2", "its environment was built for aarch64", is_unfit=True)
+    job_id = submit(world, 2)
+    assert world.job(job_id).state is JobState.FAILED
+    assert "job-1.2 could not be started: its environment was built for aarch64" in world.job(job_id).reason
+
+
 def test_it_waits_for_all_its_slots_and_an_elastic_job_makes_room(world: World) -> None:
     elastic = world.submit(max_tasks=8)
     world.settle(3)

@@ -37,8 +37,8 @@ from pliant.client import Client
 from pliant.client.folders.data_source import source_of
 from pliant.core.dataset import DatasetState
 from pliant.core.errors import PliantError
+from pliant.entry.own_environment import base_environment
 from pliant.entry.server.rooms.datasets import IMPORTER
-from pliant.entry.server.rooms.environments import base_environment
 from pliant.files.folder import remove
 
 VARIABLE: Final = "KEY_OF_THE_SERVERS"

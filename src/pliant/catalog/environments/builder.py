@@ -9,7 +9,7 @@ is tried as the person who asked for it, in another process, which has none of t
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from pliant.catalog.children.work_folder import remove_strange, work_folder
 from pliant.catalog.environments import build_program
 from pliant.catalog.environments.build_program import BuildSpec
 from pliant.catalog.environments.environment import BaseEnvironment, BuildOutcome, last_lines
-from pliant.catalog.environments.package_index import index_files, index_places, index_variables
+from pliant.catalog.environments.package_index import PackageIndex
 from pliant.catalog.environments.probe import EnvironmentProber
 from pliant.catalog.environments.requirements import are_personal
 from pliant.isolation.launcher import CANNOT_ENTER
@@ -51,7 +51,7 @@ class EnvironmentBuilder:
 
     Args:
         folder: has a folder for every key.
-        env: the server's own environment: it says where packages come from.
+        index: returns where packages come from; it may raise OSError.
         base: what all environments build upon.
         uv: the program that installs.
         isolation: keeps the children within their reach.
@@ -62,7 +62,7 @@ class EnvironmentBuilder:
         self,
         *,
         folder: Path,
-        env: Mapping[str, str],
+        index: Callable[[], PackageIndex],
         base: BaseEnvironment,
         limits: BuildLimits,
         uv: str,
@@ -73,7 +73,7 @@ class EnvironmentBuilder:
         self.base = base
         self.limits = limits
         self.prober = EnvironmentProber(folder=folder, isolation=isolation, closed=closed, limit_s=limits.probe_s)
-        self._env = env
+        self._index = index
         self._uv = uv
         self._isolation = isolation
 
@@ -110,12 +110,12 @@ class EnvironmentBuilder:
         """Make the virtual environment and install into it; return the exit code."""
         text = (folder / "requirements.txt").read_text()
         user: ChildUser = AsPerson(person) if are_personal(text) else AsBuilder()
-        variables = index_variables(self._env)
+        index = self._index()
         venv = folder / "venv"
         remove_strange(venv)
         self._isolation.make_folder(venv, user)
         venv.chmod(_READABLE)
-        with work_folder(self.folder, self._isolation, user, index_files(self._env)) as home:
+        with work_folder(self.folder, self._isolation, user, index.files) as home:
             cache = self._cache_for(user, home)
             spec = BuildSpec(
                 folder=str(folder), site=list(self.base.site), constraints=list(self.base.constraints), uv=self._uv
@@ -124,13 +124,13 @@ class EnvironmentBuilder:
                 command=[sys.executable, "-I", build_program.__file__],
                 input=json.dumps(spec).encode() + b"\n",
                 # each of its folders is a mount of its own, and no file has names in two mounts
-                env={**variables, "UV_CACHE_DIR": str(cache), "UV_LINK_MODE": "copy", "PYTHONUNBUFFERED": "1"},
+                env={**index.variables, "UV_CACHE_DIR": str(cache), "UV_LINK_MODE": "copy", "PYTHONUNBUFFERED": "1"},
                 limit_s=self.limits.build_s,
             )
             reach = ChildReach(
                 user=user,
                 home=home,
-                reads=(str(folder), self._uv, *self.base.site, *index_places(variables)),
+                reads=(str(folder), self._uv, *self.base.site, *index.places),
                 writes=tuple(str(folder) for folder in (venv, cache) if not folder.is_relative_to(home)),
             )
             return child.run(self._isolation.confine(program, reach), out, log)

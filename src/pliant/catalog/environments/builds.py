@@ -20,6 +20,7 @@ from pliant.catalog.children.reach import AsBuilder, AsPerson
 from pliant.catalog.children.work_folder import remove_strange
 from pliant.catalog.environments.builder import CACHE, EnvironmentBuilder
 from pliant.catalog.environments.environment import Build, BuildOutcome, BuildState
+from pliant.catalog.environments.lock import write_lock
 from pliant.catalog.environments.look_program import Place
 from pliant.catalog.environments.requirements import WHEELS, Requirements
 from pliant.core.environment import Environment, EnvironmentKind
@@ -267,9 +268,13 @@ class Builds:
             (folder / f"{name}.txt").chmod(_OPEN_FILE)
 
     def _build(self, key: str, person: str) -> None:
-        self._builders.submit(
-            key, lambda child: self._carry_out(key, child, lambda: self._builder.build(child, key, person))
-        )
+        def build(child: Child) -> BuildOutcome:
+            outcome = self._builder.build(child, key, person)
+            if not outcome.reason:
+                write_lock(self._folder / key, self.base.site)
+            return outcome
+
+        self._builders.submit(key, lambda child: self._carry_out(key, child, lambda: build(child)))
 
     def _probe(self, work: BuildRequest) -> None:
         def probe(child: Child) -> BuildOutcome:

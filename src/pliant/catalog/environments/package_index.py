@@ -5,6 +5,7 @@ Only the process that installs gets this: it may hold passwords, and nobody's co
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -31,6 +32,29 @@ _NETRC: Final = ".netrc"
 _CONFIG: Final = ".config/uv/uv.toml"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageIndex:
+    """Where packages come from, as it stands now."""
+
+    variables: Mapping[str, str] = field(repr=False)
+    files: Mapping[str, bytes] = field(repr=False)
+    """By the names that they have in a home folder."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The files and folders of this machine that variables name, so that the process that installs may read."""
+        return tuple(dict.fromkeys(path for value in self.variables.values() for path in _paths_in(value)))
+
+
+def read_index(env: Mapping[str, str]) -> PackageIndex:
+    """Return what an environment, and the files of its user, say.
+
+    Raises:
+        OSError: one of the files is there and cannot be read.
+    """
+    return PackageIndex(variables=index_variables(env), files=_index_files(env))
+
+
 def index_variables(env: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of the server's environment that say where packages come from, and how to get there."""
     passed = {
@@ -44,21 +68,12 @@ def index_variables(env: Mapping[str, str]) -> dict[str, str]:
     return {**passed, **theirs}
 
 
-def index_files(env: Mapping[str, str]) -> dict[str, bytes]:
-    """Return what the server's user keeps for uv in files, under the names that they have in a home folder.
-
-    Raises:
-        OSError: one of them is there and cannot be read.
-    """
+def _index_files(env: Mapping[str, str]) -> dict[str, bytes]:
+    """Return what the server's user keeps for uv in files, under the names that they have in a home folder."""
     home = Path(env.get("HOME", "/nonexistent"))
     config = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "uv" / "uv.toml"
     found = {_NETRC: Path(env.get("NETRC") or home / _NETRC), _CONFIG: config}
     return {name: path.read_bytes() for name, path in found.items() if path.is_file()}
-
-
-def index_places(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the files and folders of this machine that variables name, so that the process that installs may read."""
-    return tuple(dict.fromkeys(path for value in variables.values() for path in _paths_in(value)))
 
 
 def _paths_in(value: str) -> Iterator[str]:

@@ -16,6 +16,8 @@ class FilesReady:
     task_id: TaskId
     trouble: str = ""
     """Why it is not, in words."""
+    is_unfit: bool = False
+    """That is a reason of this machine's."""
 
 
 class FileMover(Protocol):

@@ -37,6 +37,10 @@ def held_slots(tasks: Iterable[Record | LiveTask]) -> Mapping[int, Sequence[Hold
     return held
 
 
+class MisfitError(ValueError):
+    """A reason of this machine's: another one may carry the order out."""
+
+
 def check(order: StartOrder, node_id: NodeId, num_slots: int, held: Mapping[int, Sequence[Holder]]) -> None:
     """Refuse an order that cannot be carried out.
 
@@ -64,6 +68,19 @@ def check(order: StartOrder, node_id: NodeId, num_slots: int, held: Mapping[int,
         if sum(holder.share for holder in holders) + order.slot_share > WHOLE_SLOT:
             who = " and ".join(str(holder.task_id) for holder in holders) or "nobody"
             raise ValueError(f"slot {slot} of node {order.node_id} is held by task {who}; wait for its exit")
+
+
+def check_environment(order: StartOrder, settings: AgentSettings) -> None:
+    """Refuse an order whose environment does not work on this machine.
+
+    Raises:
+        MisfitError: it does not.
+    """
+    python = order.python or ""
+    for folder, why in settings.strange_environments.items():
+        if python.startswith(f"{folder}/"):
+            key = python.removeprefix(f"{folder}/").partition("/")[0]
+            raise MisfitError(f"the environment {key:.12} does not work on this machine: {why}")
 
 
 def job_of(order: StartOrder) -> str:

@@ -42,6 +42,8 @@ class AgentSettings:
     """What a task may have on it in its stdout, or in its stderr; None: as much as fits."""
     preload: tuple[str, ...] = PRELOAD
     """Modules that the zygote imports, so that tasks need not."""
+    strange_environments: Mapping[str, str] = field(default_factory=dict)
+    """Folders of environments that do not work on this machine, each with the reason."""
     has_copies: bool = False
     """It does not see the server's state folder: the folders of jobs here are copies."""
     waits_for_a_server: bool = True

@@ -43,6 +43,8 @@ class TaskProcess:
     """That is because its job holds too much of the disk."""
     is_coming: bool = False
     """What it needs is being brought to this machine."""
+    is_unfit: bool = False
+    """It cannot be started for a reason of this machine's."""
     outcome: ExitFacts | None = None
     """What it left behind, while what it wrote is being sent to the server."""
     gone_at: float | None = None

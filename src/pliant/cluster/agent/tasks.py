@@ -30,7 +30,15 @@ from pliant.cluster.agent.messages import (
     StartSidecar,
 )
 from pliant.cluster.agent.node_zygote import NodeZygote
-from pliant.cluster.agent.orders import check, disk_folders, held_slots, job_of, program_of
+from pliant.cluster.agent.orders import (
+    MisfitError,
+    check,
+    check_environment,
+    disk_folders,
+    held_slots,
+    job_of,
+    program_of,
+)
 from pliant.cluster.agent.remains import Remains
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.shared_memory import owner_of
@@ -132,8 +140,9 @@ class Tasks:
         held = held_slots(task.record for task in self._tasks.values())
         try:
             check(order, self._settings.node_id, self._devices.num_slots, held)
+            check_environment(order, self._settings)
         except ValueError as error:
-            self.exits.report(TaskExit(task_id=order.task_id, exit_code=None, error=str(error)), None)
+            self.exits.report(_refusal(order, error), None)
             return
         space = self._spaces.of(job_of(order))
         program = program_of(order, self._settings, self._devices, self._base_env, space)
@@ -354,7 +363,7 @@ class Tasks:
                     self._send(_noted(ready.task_id, _UNSENT.format(ready.trouble)))
                 self._finish(task, task.end, task.outcome)
             elif task.is_coming:
-                task.is_coming = False
+                task.is_coming, task.is_unfit = False, ready.is_unfit
                 if ready.trouble:
                     self._files.forget(ready.task_id)
                     self._end(task, None, _NOT_BROUGHT.format(ready.trouble))
@@ -376,12 +385,24 @@ def _noted(task_id: TaskId, words: str) -> Noted:
     return Noted(note=TaskNote(task_id=task_id, words=words))
 
 
+def _refusal(order: StartOrder, error: ValueError) -> TaskExit:
+    is_unfit = isinstance(error, MisfitError)
+    return TaskExit(task_id=order.task_id, exit_code=None, error=str(error), is_unfit=is_unfit)
+
+
 def _outcome(task: TaskProcess, end: tuple[int | None, str], facts: ExitFacts, *, at: float) -> tuple[TaskExit, Record]:
     """Return a task's exit, and what its record says from now on."""
     exit_code, error = end
     if lacks := lacks_pliant(task.record, exit_code, facts):
         exit_code, error = None, lacks
-    ended = TaskExit(task_id=task.record.task_id, exit_code=exit_code, error=error, cause=task.cause, facts=facts)
+    ended = TaskExit(
+        task_id=task.record.task_id,
+        exit_code=exit_code,
+        error=error,
+        is_unfit=task.is_unfit,
+        cause=task.cause,
+        facts=facts,
+    )
     return ended, replace(task.record, ended_at=at, exit_code=exit_code, error=error)
 
 

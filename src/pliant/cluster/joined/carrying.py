@@ -13,19 +13,22 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from pliant.cluster.json_lines import decode, encode
-from pliant.cluster.mirror.keeper import FileGrant, FileKeeper
+from pliant.cluster.mirror.grants import FileGrant
+from pliant.cluster.mirror.keeper import FileKeeper
 from pliant.cluster.mirror.messages import (
     CHUNK_BYTES,
     MAX_FETCHED,
     MAX_REQUEST_BYTES,
     REQUESTS,
     Append,
+    AskIndex,
     Claim,
     Fetch,
     FileContent,
     FilePart,
     Granted,
     Have,
+    IndexOptions,
     Listing,
     ListTree,
     NotDone,
@@ -107,6 +110,8 @@ class FilesConnection:
                 case Have():
                     self._keeper.holders.note(self._name, asked.digest, asked.address)
                     self._say(Taken())
+                case AskIndex():
+                    self._say(await self._wait(lambda: self._keeper.index_options(self._grant)))
                 case Remove():
                     grant = self._granted()
                     await self._wait(lambda: self._keeper.remove(grant, asked.path, asked.name))
@@ -193,7 +198,7 @@ class FilesConnection:
             raise NotFound("it has claimed no task")
         return self._grant
 
-    def _say(self, answer: Granted | Listing | FileContent | SendFrom | Taken | NotDone) -> None:
+    def _say(self, answer: Granted | Listing | FileContent | SendFrom | IndexOptions | Taken | NotDone) -> None:
         self._writer.write(encode(answer))
 
     def _wait(self, work: Callable[[], _T]) -> Awaitable[_T]:

@@ -25,10 +25,11 @@ from typing import Final, Literal
 from pliant.cluster.agent.messages import FROM_AGENT, TO_AGENT, FromAgent, ToAgent
 from pliant.cluster.json_lines import by_kind
 from pliant.core.confinement import IsolationMode
+from pliant.core.platform import EnvironmentPlatform
 
 AGENT_PORT: Final = 7314
 """Where servers listen for agents, unless they are told another one."""
-PROTOCOL: Final = 2
+PROTOCOL: Final = 3
 """Of the link; both ends have the same."""
 MAX_GREETING_BYTES: Final = 64 << 10
 """Of the first line of a connection, which anybody can send."""
@@ -155,6 +156,8 @@ class NodeRules:
     max_log_bytes: int | None = None
     preload: tuple[str, ...] = ()
     pass_env: tuple[str, ...] = ()
+    platform: EnvironmentPlatform | None = None
+    """What the server's environments are built for; None: they work on every machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,8 @@ from typing import Final
 from pliant.cluster.mirror.connection import FileConnection, TreeListing
 from pliant.cluster.mirror.content import FOLDER, LARGE_BYTES, MARK, ContentFolder
 from pliant.cluster.mirror.entries import TreeEntry
-from pliant.cluster.mirror.keeper import JOBS, LIMITS, STRANGE_LIMITS
+from pliant.cluster.mirror.grants import JOBS
+from pliant.cluster.mirror.keeper import LIMITS, STRANGE_LIMITS
 from pliant.cluster.mirror.messages import FilePart
 from pliant.cluster.mirror.neighbours import NeighbourConnection, NeighbourServer
 from pliant.core.errors import Conflict, NoSpace, Unavailable

@@ -33,6 +33,12 @@ class Brought:
             self._known[path] = (digest, at)
             self._write()
 
+    def forget(self, path: str) -> None:
+        """Take note that a path is not here any more."""
+        with self._lock:
+            if self._known.pop(path, None) is not None:
+                self._write()
+
     def take_unused(self, before: float, *, but: Collection[str]) -> list[str]:
         """Forget what was not brought since then, seconds since the epoch, but for some paths, and return it."""
         with self._lock:

@@ -21,12 +21,14 @@ from pliant.cluster.mirror.messages import (
     MAX_LISTING_BYTES,
     MAX_REQUEST_BYTES,
     Append,
+    AskIndex,
     Claim,
     Fetch,
     FileContent,
     FilePart,
     Granted,
     Have,
+    IndexOptions,
     Listing,
     ListTree,
     NeighbourAddress,
@@ -211,6 +213,10 @@ class FileConnection:
     def have(self, digest: str, address: NeighbourAddress) -> None:
         """Say that a tree is here, and where it is handed out."""
         self._ask(Have(digest=digest, address=address), Taken)
+
+    def ask_index(self) -> IndexOptions:
+        """Return how the server builds environments."""
+        return self._ask(AskIndex(), IndexOptions)
 
     def _ask(self, message: Message, kind: type[_A]) -> _A:
         self._send(message)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pliant.cluster.mirror.bringing import ASK
-from pliant.cluster.mirror.keeper import JOBS, WRITTEN
+from pliant.cluster.mirror.grants import JOBS, WRITTEN
 from pliant.cluster.mirror.sending import SentTree
 from pliant.core.job import TaskId
 from pliant.files.untrusted.path import UntrustedPath

@@ -14,20 +14,20 @@ Knows no connection; its methods wait for the disk, and are called in threads.
 import errno
 import hashlib
 import hmac
-import json
 import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from pliant.cluster.mirror.entries import TreeEntry, check_name, pack_listing
+from pliant.cluster.mirror.grants import ADDRESS, JOBS, WRITTEN, FileGrant, paths_of, ticket_of
 from pliant.cluster.mirror.holders import TreeHolders
-from pliant.cluster.mirror.messages import CHUNK_BYTES, Claim, ListTree, Put, WayFolder
+from pliant.cluster.mirror.messages import CHUNK_BYTES, Claim, IndexOptions, ListTree, Put, WayFolder
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import StartOrder
@@ -41,15 +41,10 @@ from pliant.isolation.opening import open_plain
 
 ARRIVING: Final = ".arriving"
 """In the folder of a job: files on their way in."""
-WRITTEN: Final = ("code", "result", "state")
-"""The folders of a job that its tasks write to."""
-JOBS: Final = "jobs"
 LIMITS: Final = WalkLimits(max_entries=5_000_000, max_name_bytes=1 << 30)
 """Of a tree that is brought."""
 STRANGE_LIMITS: Final = WalkLimits(max_entries=500_000, max_name_bytes=64 << 20)
 """Of one that tasks can write to: what is more stays where it is."""
-ADDRESS: Final = "address"
-"""In the state folder: what every machine may read."""
 _MAX_DIGESTS: Final = 500_000
 _DURABLE_BYTES: Final = 1 << 20
 """A file that is so large, such as a checkpoint, lasts through a loss of power as soon as it is taken."""
@@ -57,34 +52,6 @@ _GIVEN_UP_S: Final = 86_400.0
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 _Identity = tuple[int, int, int, int, int]
-
-
-def ticket_of(secret: bytes, node_id: str, task_id: str, paths: Sequence[str]) -> str:
-    """Return what proves that a task was ordered on a machine, and what it may read."""
-    said = json.dumps([node_id, task_id, list(paths)]).encode()
-    return hmac.new(secret, b"files of a task\0" + said, hashlib.sha256).hexdigest()
-
-
-def paths_of(order: StartOrder) -> tuple[str, ...]:
-    """Return all that a task may read, as far as its order says."""
-    walls = order.confinement
-    return (*walls.reads, *walls.writes, *walls.named)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileGrant:
-    """What a machine may read and write for one task."""
-
-    node_id: NodeId
-    task_id: TaskId
-    job_id: str
-    paths: frozenset[str] = frozenset()
-    """What else than the folders of its job it may read."""
-
-    def covers(self, place: Path, home: Path) -> bool:
-        """Tell whether something may be read."""
-        own = [str(home / JOBS / self.job_id / folder) for folder in WRITTEN]
-        return any(place.is_relative_to(path) for path in (*self.paths, *own))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,6 +64,8 @@ class FileKeeper:
     secret: bytes
     job_of: Callable[[NodeId, TaskId], str | None]
     """Tells whose task it is that lives on a machine, as far as is known; None: nobody's."""
+    index: Callable[[], IndexOptions] = IndexOptions
+    """Returns how environments are built; it may raise OSError."""
     holders: TreeHolders = field(init=False)
     """Which machines have which trees."""
     _digests: dict[_Identity, str] = field(default_factory=dict, init=False)
@@ -134,6 +103,20 @@ class FileKeeper:
             job_id=job_id,
             paths=frozenset(claim.paths),
         )
+
+    def index_options(self, grant: FileGrant | None) -> IndexOptions:
+        """Return how environments are built, to a machine whose order names one.
+
+        Raises:
+            Forbidden: its order names none.
+            Conflict: it is not known.
+        """
+        if grant is None or not grant.environments(self.home):
+            raise Forbidden("this task's order names no environment that is built")
+        try:
+            return self.index()
+        except (OSError, ValueError) as error:
+            raise Conflict(f"the server cannot read where packages come from: {error}") from error
 
     # what is read
 
@@ -276,11 +259,11 @@ class FileKeeper:
         place = self._place(grant, put.path, put.name)
         if len(put.digest) != hashlib.sha256().digest_size * 2 or not put.digest.isalnum() or put.num_bytes < 0:
             raise InvalidInput.at("digest", "it is no SHA-256 in hex")
-        with suppress(OSError), self._open_written(place) as there:
+        with suppress(OSError), _open_written(place) as there:
             if there.num_bytes == put.num_bytes and self._digest(there) == put.digest:
                 return None
         with translate_disk_errors(place.root):
-            draft = self._draft(place.root, put.digest)
+            draft = _draft(place.root, put.digest)
             _remove_old(draft.parent)
             begun = draft.stat().st_size if draft.exists() else 0
             if begun > put.num_bytes:
@@ -299,7 +282,7 @@ class FileKeeper:
         place = self._place(grant, put.path, put.name)
         with translate_disk_errors(place.root):
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            file = os.open(self._draft(place.root, put.digest), flags, 0o600)
+            file = os.open(_draft(place.root, put.digest), flags, 0o600)
             try:
                 os.pwrite(file, content, offset)
             finally:
@@ -314,7 +297,7 @@ class FileKeeper:
             Unavailable: the disk does not take it.
         """
         place = self._place(grant, put.path, put.name)
-        draft = self._draft(place.root, put.digest)
+        draft = _draft(place.root, put.digest)
         with translate_disk_errors(place.root):
             file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)  # it may be empty
             try:
@@ -362,24 +345,24 @@ class FileKeeper:
         except ValueError as error:
             raise InvalidInput.at("name", str(error)) from error
 
-    @staticmethod
-    @contextmanager
-    def _open_written(place: UntrustedPath) -> Iterator[OpenFile]:
-        root = os.open(place.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            file = open_below(root, place.inside, owner=None)
-        finally:
-            os.close(root)
-        try:
-            yield file
-        finally:
-            file.close()
 
-    @staticmethod
-    def _draft(job: Path, digest: str) -> Path:
-        folder = job / ARRIVING
-        folder.mkdir(mode=0o700, exist_ok=True)
-        return folder / digest
+@contextmanager
+def _open_written(place: UntrustedPath) -> Iterator[OpenFile]:
+    root = os.open(place.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        file = open_below(root, place.inside, owner=None)
+    finally:
+        os.close(root)
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+def _draft(job: Path, digest: str) -> Path:
+    folder = job / ARRIVING
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder / digest
 
 
 class _Top:

@@ -143,6 +143,13 @@ class TakeFrom:
     kind: Literal["take-from"] = "take-from"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskIndex:
+    """How do you build environments? This machine has to build one itself that my order names."""
+
+    kind: Literal["ask-index"] = "ask-index"
+
+
 # from the server
 
 
@@ -197,6 +204,19 @@ class SendFrom:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOptions:
+    """How the server builds environments."""
+
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Of uv and pip: where packages come from. They may hold passwords, as the files may."""
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What is in them, by the names that they have in the builder's home folder."""
+    uid: int | None = None
+    """Whom those run as who build what people share; None: as whoever runs the agent."""
+    kind: Literal["index-options"] = "index-options"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """It is done."""
 
@@ -215,9 +235,11 @@ class NotDone:
     kind: Literal["not-done"] = "not-done"
 
 
-Request = Claim | ListTree | Fetch | Put | Append | Remove | Have
-Answer = Granted | Listing | FileContent | SendFrom | Taken | NotDone
+Request = Claim | ListTree | Fetch | Put | Append | Remove | Have | AskIndex
+Answer = Granted | Listing | FileContent | SendFrom | IndexOptions | Taken | NotDone
 
-REQUESTS: Final[Mapping[str, type[Request]]] = by_kind((Claim, ListTree, Fetch, Put, Append, Remove, Have))
+REQUESTS: Final[Mapping[str, type[Request]]] = by_kind((Claim, ListTree, Fetch, Put, Append, Remove, Have, AskIndex))
 FROM_NEIGHBOURS: Final[Mapping[str, type[TakeFrom]]] = by_kind((TakeFrom,))
-ANSWERS: Final[Mapping[str, type[Answer]]] = by_kind((Granted, Listing, FileContent, SendFrom, Taken, NotDone))
+ANSWERS: Final[Mapping[str, type[Answer]]] = by_kind(
+    (Granted, Listing, FileContent, SendFrom, IndexOptions, Taken, NotDone)
+)

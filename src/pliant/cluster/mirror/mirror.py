@@ -21,10 +21,12 @@ from typing import Final
 from pliant.cluster.agent.file_mover import FilesReady
 from pliant.cluster.mirror.bringing import Bringer, Choose, newest_alone
 from pliant.cluster.mirror.brought import Brought
+from pliant.cluster.mirror.building import BuiltEnvironments, EnvironmentMaker, UnfitMachineError, remove_built
 from pliant.cluster.mirror.connection import FileConnection, FileServer
-from pliant.cluster.mirror.connections import FileConnections, TaskConnection
+from pliant.cluster.mirror.connections import FileConnections
+from pliant.cluster.mirror.grants import ADDRESS, JOBS, environments_in, paths_of
 from pliant.cluster.mirror.job import CHECKPOINTS, LOGS, RESULT, MirroredJob, MirroredJobs, job_folder
-from pliant.cluster.mirror.keeper import ADDRESS, JOBS, paths_of
+from pliant.cluster.mirror.job_sender import JobSender
 from pliant.cluster.mirror.messages import Claim
 from pliant.cluster.mirror.removing import UNSENT, Removing
 from pliant.cluster.zygote.records import Record
@@ -51,6 +53,8 @@ _NUM_REFUSALS: Final = 3
 _NEEDED: Final = (f"{RESULT}/model/", f"{RESULT}/{CHECKPOINTS}/")
 """What a training that ends, or other trials that begin from it, cannot be without."""
 _NUM_BRINGING, _NUM_SENDING, _NUM_LOGGING = 4, 4, 2
+_NUM_BUILDING: Final = 16
+"""Tasks that wait for environments of this machine's own keep none waiting that has nothing to wait for."""
 
 
 class Mirror:
@@ -60,20 +64,31 @@ class Mirror:
         server: how it is reached.
         bringer: knows where what lies.
         state_dir: the agent's own folder.
+        maker: builds environments; None: the server's work here.
     """
 
-    def __init__(self, server: FileServer, bringer: Bringer, state_dir: Path) -> None:
+    def __init__(
+        self, server: FileServer, bringer: Bringer, state_dir: Path, maker: EnvironmentMaker | None = None
+    ) -> None:
         self._connections = FileConnections(server)
         self._bringer = bringer
         self._brought = Brought(state_dir)
         self._jobs = MirroredJobs(bringer.home)
+        self._is_closed = threading.Event()
+        self._sender = JobSender(connections=self._connections, is_closed=self._is_closed)
+        self._maker = maker
+        self._built = (
+            None
+            if maker is None
+            else BuiltEnvironments(connections=self._connections, bringer=bringer, brought=self._brought, maker=maker)
+        )
         self._removing = Removing(bringer, self._brought, self._jobs)
         self._done: deque[FilesReady] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._said = ""
-        self._is_closed = threading.Event()
         self._is_moved = threading.Event()
         self._bringing = ThreadPoolExecutor(_NUM_BRINGING, "pliant-bring")
+        self._building = ThreadPoolExecutor(_NUM_BUILDING, "pliant-build")
         self._sending = ThreadPoolExecutor(_NUM_SENDING, "pliant-send")
         self._logging = ThreadPoolExecutor(_NUM_LOGGING, "pliant-logs")
         self._thread = threading.Thread(target=self._run, name="pliant-mirror", daemon=True)
@@ -86,7 +101,9 @@ class Mirror:
 
     def bring(self, order: StartOrder) -> None:
         self._jobs.expect(order.task_id)
-        self._bringing.submit(self._report, order.task_id, lambda: self._bring(order))
+        is_built = self._built is not None and self._built.folders(order)
+        threads = self._building if is_built else self._bringing
+        threads.submit(self._report, order.task_id, lambda: self._bring(order))
 
     def adopt(self, record: Record) -> None:
         self._jobs.adopt(record.task_id, record.job)
@@ -112,7 +129,9 @@ class Mirror:
     def close(self) -> None:
         self._is_closed.set()
         self._thread.join(_AGAIN_S)
-        for threads in (self._bringing, self._sending, self._logging):
+        if self._maker is not None:
+            self._maker.close()
+        for threads in (self._bringing, self._building, self._sending, self._logging):
             threads.shutdown(wait=False, cancel_futures=True)
         self._connections.close()
         if self._bringer.neighbours is not None:
@@ -122,15 +141,17 @@ class Mirror:
 
     def _report(self, task_id: TaskId, work: Callable[[], str]) -> None:
         """Do something for a task, and tell the agent."""
+        is_unfit = False
         try:
             trouble = work()
         except Exception as error:  # noqa: BLE001 - the top of a thread
+            is_unfit = isinstance(error, UnfitMachineError)
             is_known = isinstance(error, PliantError | OSError)
             _log.log(
                 logging.WARNING if is_known else logging.ERROR, "files of %s: %s", task_id, error, exc_info=not is_known
             )
             trouble = str(error) or type(error).__name__
-        self._done.append(FilesReady(task_id=task_id, trouble=trouble))
+        self._done.append(FilesReady(task_id=task_id, trouble=trouble, is_unfit=is_unfit))
         os.eventfd_write(self._wake, 1)
 
     def _top(self, work: Callable[[], None]) -> None:
@@ -154,6 +175,7 @@ class Mirror:
             while True:
                 try:
                     self._wait_for_unwanted(job)
+                    self._build_all(order, job)
                     self._bring_all(order, job)
                 except NoSpace:
                     if has_room:
@@ -188,6 +210,14 @@ class Mirror:
             return False
         return True
 
+    def _build_all(self, order: StartOrder, job: MirroredJob) -> None:
+        """Have the environments here that this machine builds itself."""
+        if self._built is None:
+            return
+        for folder in self._built.folders(order):
+            job.paths.add(str(folder))
+            self._built.provide(order, folder)
+
     def _bring_all(self, order: StartOrder, job: MirroredJob) -> None:
         claim = Claim(task_id=order.task_id, paths=paths_of(order), ticket=order.ticket)
         with job.files, self._connections.borrow() as connection:
@@ -196,6 +226,8 @@ class Mirror:
             for path in claim.paths:
                 if path in own and job.tasks:
                     continue  # others of this job write there
+                if self._built is not None and environments_in((path,), self._bringer.home):
+                    continue
                 self._bring_path(connection, job, path, _left_out(path, job, order))
             for folder in (*job.trees, RESULT + "/model", f"{RESULT}/{LOGS}", f"{RESULT}/{CHECKPOINTS}"):
                 self._bringer.make_folder(job_folder(self._bringer.home, job.job_id), folder)
@@ -212,6 +244,7 @@ class Mirror:
         tree = self._bringer.tree(path, job_id=job.job_id)
         if tree is None:
             return
+        remove_built(self._bringer, self._brought, path)
         known = self._brought.digest(path) if tree.is_own and self._bringer.is_there(tree) else ""
         try:
             digest, brought = self._bringer.bring(connection, tree, known=known, but=but, choose=choose)
@@ -231,7 +264,7 @@ class Mirror:
         troubles: list[str] = []
         try:
             for _ in range(_NUM_REFUSALS):
-                troubles = self._send_until_there(job, record.task_id)
+                troubles = self._sender.send_all(job, record.task_id)
                 if not troubles or self._is_closed.wait(_AGAIN_S):
                     break
             if troubles:
@@ -241,40 +274,6 @@ class Mirror:
         finally:
             self._jobs.let_go(record.task_id, record.job)
         return "; ".join(troubles)
-
-    def _send_until_there(self, job: MirroredJob, task_id: TaskId) -> list[str]:
-        """Send all that there is; return what the server does not take.
-
-        Raises:
-            NotFound: it wants none of it.
-        """
-        while True:
-            troubles: list[str] = []
-            try:
-                try:
-                    with job.logs:
-                        self._send_logs(job, task_id)
-                except (Conflict, OSError) as error:  # no reason to keep its files back
-                    troubles = [f"its logs: {error}"]
-                with job.files:
-                    return troubles + self._send_files(job, task_id, is_last=True)
-            except Unavailable:
-                if self._is_closed.wait(_AGAIN_S):
-                    raise
-
-    def _send_logs(self, job: MirroredJob, task_id: TaskId) -> None:
-        with TaskConnection(self._connections, task_id) as taker:
-            job.results.send_logs(taker, log_root=LOGS)
-
-    def _send_files(self, job: MirroredJob, task_id: TaskId, *, is_last: bool = False) -> list[str]:
-        troubles: list[str] = []
-        with TaskConnection(self._connections, task_id) as taker:
-            for name, tree in job.trees.items():
-                if is_last:
-                    tree.refused.clear()
-                found = tree.send_files(taker, log_root=job.log_root(name), is_last=is_last)
-                troubles += [f"{name}/{trouble}" for trouble in found]
-        return troubles
 
     def _run(self) -> None:
         address_at, pause_s = time.monotonic() + _ADDRESS_S, _ADDRESS_S
@@ -300,7 +299,7 @@ class Mirror:
         try:
             with job.logs:
                 for task_id in list(job.tasks)[:1]:
-                    self._send_logs(job, task_id)
+                    self._sender.send_logs(job, task_id)
         finally:
             job.is_logging = False
 
@@ -312,7 +311,7 @@ class Mirror:
                     if asked := job.asked():
                         self._answer(job, task_id, asked)
                     else:
-                        for trouble in self._send_files(job, task_id):
+                        for trouble in self._sender.send_files(job, task_id):
                             _log.warning("%s: the server does not take %s", job.job_id, trouble)
                 took_s = time.monotonic() - began_at
         finally:
@@ -324,7 +323,7 @@ class Mirror:
         """Do what tasks ask for by files, once for all: send what is here, or bring the newest checkpoint as well."""
         why = ""
         try:
-            troubles = self._send_files(job, task_id, is_last=True)
+            troubles = self._sender.send_files(job, task_id, is_last=True)
             if missing := [one for one in troubles if one.startswith(_NEEDED)]:  # of others people are told at the end
                 raise Conflict("; ".join(missing))
             if any(".ask-bring-" in one.name for one in asked):

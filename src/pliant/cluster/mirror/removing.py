@@ -7,8 +7,8 @@ from typing import Final
 
 from pliant.cluster.mirror.bringing import Bringer
 from pliant.cluster.mirror.brought import Brought
+from pliant.cluster.mirror.grants import ADDRESS, JOBS
 from pliant.cluster.mirror.job import MirroredJobs
-from pliant.cluster.mirror.keeper import ADDRESS, JOBS
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.removal import remove
 

@@ -12,7 +12,7 @@ from pliant.control.jobs.transitions import dismiss_unknown, fail, put_task, tas
 from pliant.core.errors import InvalidInput
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, Task, TaskId
-from pliant.core.lifecycle import TaskEvent
+from pliant.core.lifecycle import TaskEvent, TaskState
 from pliant.core.link import Hello, Saved
 from pliant.core.ports import TaskExit, TaskNote
 from pliant.files.untrusted.names import shown
@@ -27,11 +27,27 @@ def take_exit(draft: Draft, kinds: Kinds, job_id: JobId, ended: TaskExit) -> Non
     if ended.cause:
         live = draft.put(replace(live, killed={**live.killed, task.id: ended.cause}))
     live = note_facts(draft, live, task, ended.facts)
-    if ended.facts.over_disk and ended.exit_code != 0 and live.competes:
+    if ended.is_unfit and live.competes and task.state is not TaskState.LEAVING and fits_elsewhere(draft, live, task):
+        _turn_away(draft, kinds, live, task, ended.error)
+    elif ended.facts.over_disk and ended.exit_code != 0 and live.competes:
         _fail_over_disk(draft, live, task, ended)
     else:
         kinds.of(live.job).take_exit(draft, live, live.tasks[task.id], ended)
     _conclude_if_gone(draft, job_id)
+
+
+def fits_elsewhere(draft: Draft, live: LiveJob, task: Task) -> bool:
+    """Tell whether the minimum of a job fits on the machines that it may use, but for that of a task."""
+    nodes = [node for node in draft.nodes() if node.id not in live.excluded and node.id != task.node_id]
+    return sum(len(node.slots) // live.job.spec.slots_per_task for node in nodes) >= max(1, live.job.min_tasks)
+
+
+def _turn_away(draft: Draft, kinds: Kinds, live: LiveJob, task: Task, error: str) -> None:
+    """Start a task elsewhere that its machine cannot start, and nothing of its job there any more."""
+    text = f"{live.label}: {task.node_id} is avoided from now on, for this job only: {error}"
+    draft.say(EventKind.WARNING, text, job_id=live.id, task_id=task.id, data={"node_id": task.node_id})
+    live = draft.put(replace(live, excluded=live.excluded | {task.node_id}))
+    kinds.of(live.job).lose_vanished(draft, live, task, f"could not be started on {task.node_id}")
 
 
 def _fail_over_disk(draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:

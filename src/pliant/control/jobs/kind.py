@@ -122,7 +122,10 @@ class Kind(Protocol[L]):
         ...
 
     def lose_vanished(self, draft: Draft, live: L, task: Task, how: str) -> None:
-        """Decide what it means that a process is gone that ended while no server was there, and left no trace."""
+        """Decide what it means that a process is gone for which nobody is to blame.
+
+        It ended while no server was there and left no trace, or its machine could not start it.
+        """
         self.take_exit(draft, live, task, TaskExit(task_id=task.id, exit_code=None, error=how))
 
     def fence(self, draft: Draft, live: L, task: Task, how: str) -> None:

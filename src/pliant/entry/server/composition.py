@@ -15,8 +15,10 @@ from pliant.control.requests.sharing import sharing_of
 from pliant.control.settings import ControlSettings, Timeouts
 from pliant.control.upkeep.backup import Backup
 from pliant.control.upkeep.cleanup import Upkeep
+from pliant.core.registry import Registry
 from pliant.core.server_option import ServerFacts
 from pliant.entry.clock import SystemClock
+from pliant.entry.own_environment import base_environment
 from pliant.entry.own_machine import homes
 from pliant.entry.server.copies import Copies, open_copies
 from pliant.entry.server.database import display_url, is_server
@@ -28,7 +30,7 @@ from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.cluster import ClusterRoom
 from pliant.entry.server.rooms.datasets import open_datasets
 from pliant.entry.server.rooms.endpoints import ServingRoom, gateway_options, open_serving
-from pliant.entry.server.rooms.environments import base_environment, open_environments
+from pliant.entry.server.rooms.environments import index_options, open_environments
 from pliant.entry.server.rooms.notices import open_notices
 from pliant.entry.server.rooms.people import open_people
 from pliant.entry.server.rooms.tuning import TuningRoom, open_tuning
@@ -36,7 +38,7 @@ from pliant.entry.server.settings import ServerSettings
 from pliant.entry.server.shutdown import Shutdown
 from pliant.isolation.variables import allowed
 from pliant.notices.sender import NoticeSender
-from pliant.people.system_ids import SystemIds
+from pliant.people.system_ids import BUILDERS, SystemIds
 from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
@@ -89,7 +91,7 @@ def compose(
     url, notify = listener.public_url, event_signal.notify
     copies = _open_copies(settings, home, store, clock, notify, stack)
     people = open_people(registry, store.audit, clock, home, url=url, login_fd=settings.login_fd, alone=alone)
-    system_ids = SystemIds(registry, clock, settings.uids)
+    system_ids = _system_ids(registry, clock, settings, cluster)
     children = _children(settings, home, system_ids)
     environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people, children))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name), children)
@@ -184,6 +186,14 @@ def _upkeep(
         trainings=models.trainings.job_ids,
         trials=tuning.room.unfinished_jobs,
     )
+
+
+def _system_ids(registry: Registry, clock: SystemClock, settings: ServerSettings, cluster: ClusterRoom) -> SystemIds:
+    """Return whom processes run as; machines that build environments learn it of builders."""
+    system_ids = SystemIds(registry, clock, settings.uids)
+    if cluster.machines is not None:
+        cluster.machines.keeper.index = lambda: index_options(os.environ, system_ids.of(BUILDERS))
+    return system_ids
 
 
 def _children(settings: ServerSettings, home: Home, system_ids: SystemIds) -> ConfinedChildren:

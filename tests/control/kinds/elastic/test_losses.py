@@ -263,3 +263,19 @@ def test_a_job_whose_first_task_a_machine_cannot_start_fails_if_there_is_no_othe
     assert world.job(alone).state is JobState.FAILED
     assert world.job(alone).reason.startswith("job-1.1 could not be started: No space left on device")
     assert world.job(other).state is JobState.RUNNING
+
+
+def test_many_machines_that_cannot_run_a_training_are_no_losses_of_it(two_nodes: World) -> None:
+    world = two_nodes
+    for number in range(7):
+        world.cluster.add_node(NodeView(id=NodeId(f"bad-{number}"), slots=(0, 1, 2)))
+    for number in range(1, 7):
+        world.cluster.refuse(TaskId(f"job-1.{number}"), "its environment was built for aarch64", is_unfit=True)
+    job_id = world.submit(max_tasks=4)
+    world.settle(10)
+
+    warnings = world.store.events(EventFilter(kinds=(EventKind.WARNING,)))
+    avoided = {event.data["node_id"] for event in warnings}
+    assert len(avoided) == len(warnings) == 6
+    assert world.job(job_id).state is JobState.RUNNING
+    assert not avoided & set(nodes_of(world, job_id))

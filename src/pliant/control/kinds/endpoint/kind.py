@@ -94,6 +94,11 @@ class Serving(Kind[EndpointJob]):
         if isinstance(left, EndpointJob):
             drain_leavers(draft, left)
 
+    def lose_vanished(self, draft: Draft, live: EndpointJob, task: Task, how: str) -> None:
+        """Lose a kernel; that says nothing of its model."""
+        live = draft.put(replace(live, killed={**live.killed, task.id: how}))
+        self.take_exit(draft, live, task, TaskExit(task_id=task.id, exit_code=None, cause=how))
+
     def kill_late(self, draft: Draft, live: EndpointJob, task: Task) -> EndpointJob:
         return kill_late(draft, live, task.id)
 

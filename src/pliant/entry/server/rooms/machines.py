@@ -32,6 +32,7 @@ from pliant.core.joining import JoinedMachine
 from pliant.core.plan import NodeView
 from pliant.core.ports import LiveTask, Store
 from pliant.entry.clock import SystemClock
+from pliant.entry.own_environment import own_platform
 from pliant.entry.own_machine import AGENTS_FILE, shared_probe
 from pliant.entry.server.home import Home
 from pliant.entry.server.listener import Listener
@@ -53,6 +54,7 @@ class MachinesRoom:
 
     nodes: ClusterOfNodes
     hub: NodeHub
+    keeper: FileKeeper
     joining: JoiningRoom
     announcement: Path
     own: OwnAgent | None
@@ -126,13 +128,14 @@ def open_machines(
         nodes,
         PoolAdmission(authority, joining, clock.now),
         HubSettings(versions=versions(), rules=rules, may_renew=is_sure),
-        _keeper(rules, home, nodes),
+        keeper := _keeper(rules, home, nodes),
     )
     room = _joining_room(joining, authority, address, nodes, hub)
     own_name = settings.cluster.machine_name or own_machine_name()
     return MachinesRoom(
         nodes=nodes,
         hub=hub,
+        keeper=keeper,
         joining=room,
         announcement=announcement,
         own=_own(settings, room, own_name, home),
@@ -278,6 +281,7 @@ def _rules(agent: AgentSettings, home: Home, settings: ServerSettings) -> NodeRu
         max_log_bytes=agent.max_log_bytes,
         preload=agent.preload,
         pass_env=settings.pass_env,
+        platform=own_platform(),
         data_root=str(settings.data_root or home.path / DATA),
         shared=tuple(map(str, settings.cluster.shared if settings.cluster is not None else ())),
     )
