@@ -122,6 +122,13 @@ def test_an_environment_is_built_once_on_a_machine_of_another_kind_with_the_vers
     assert "was built" not in pool.agent_log("c"), "there the server's works"
 
 
+def test_people_see_which_machines_have_copies(pool: StrangePool, client: Client) -> None:
+    found = {"a": "shared", "b": "copied", "c": "copied", "d": "shared"}
+    assert {one.name: one.files for one in client.machines.list()} == found
+    assert "files are copied there and back" in pool.cli("machines", "show", "b")
+    assert "files are copied" not in pool.cli("machines", "show", "d")
+
+
 def test_a_job_whose_environment_cannot_be_built_on_a_machine_runs_on_another_and_people_are_told(
     pool: StrangePool, client: Client, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from pliant.api.request import Request
 from pliant.api.view import view
 from pliant.core.input import Input
 from pliant.core.joining import DEFAULT_JOIN_TOKEN_S, MachineName, TokenSeconds, TokenUses
-from pliant.core.machine import MAX_LABELS, Because, LabelName, LabelValue, MachineFacts, MachineState
+from pliant.core.machine import MAX_LABELS, Because, LabelName, LabelValue, MachineFacts, MachineFiles, MachineState
 
 SlotNumbers = Annotated[tuple[Annotated[int, Input(Ge(0), Le(4095))], ...], Input(Len(1, 4096))]
 
@@ -155,6 +155,8 @@ class MachineView:
     """What keeps people's code apart there, in words."""
     missing_walls: tuple[str, ...]
     """What does not, since that machine cannot do it."""
+    files: MachineFiles
+    """`shared`: it sees the server's state folder; `copied`: what tasks need is copied there, what they write back."""
     num_taken: int
     """Slots that somebody holds, or a part of them."""
     num_excluded: int

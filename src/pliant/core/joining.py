@@ -95,6 +95,7 @@ class JoinedMachine:
     num_cpus: int = 0
     walls: tuple[str, ...] = ()
     missing_walls: tuple[str, ...] = ()
+    has_copies: bool = False
 
     @property
     def node(self) -> NodeView:
@@ -107,6 +108,7 @@ class JoinedMachine:
             num_cpus=self.num_cpus,
             walls=self.walls,
             missing_walls=self.missing_walls,
+            has_copies=self.has_copies,
         )
 
 

@@ -13,6 +13,7 @@ from annotated_types import Len, MaxLen
 from pliant.core.input import ONE_LINE, Input, Pattern
 
 MachineState = Literal["in use", "draining", "drained", "excluded", "away"]
+MachineFiles = Literal["shared", "copied"]
 MAX_BECAUSE: Final = 200
 MAX_LABELS: Final = 20
 """That people give one machine."""

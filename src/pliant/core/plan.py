@@ -42,6 +42,8 @@ class NodeView:
     """What keeps people's code apart there, in words."""
     missing_walls: tuple[str, ...] = ()
     """What does not, since that host cannot do it."""
+    has_copies: bool = False
+    """It does not see the server's state folder: what its tasks need is copied there, and what they write back."""
     away: bool = False
     """Nothing is heard of it: of its slots only those are named that are held as far as is known."""
 

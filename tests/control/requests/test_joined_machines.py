@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +65,16 @@ def test_a_machine_that_has_joined_and_is_not_here_is_away(two: TwoMachines) -> 
     two.control.inquiries.machines.out_of_use.drain("gpu9", "ada")
     drained = two.control.inquiries.machines.get("gpu9", None)
     assert (drained.state, drained.drained_by) == ("away", "ada")
+
+
+def test_a_machine_that_has_copies_says_so_also_while_it_is_away(two: TwoMachines) -> None:
+    joining = two.control.inquiries.machines.joining
+    assert joining is not None
+    joining.joining.note(replace(next(one for one in joining.joining.all() if one.name == "gpu9"), has_copies=True))
+    (a,) = (node for node in two.cluster.observe().nodes if node.id == "a")
+    two.cluster.add_node(replace(a, has_copies=True))
+    found = {one.name: one.files for one in two.control.inquiries.machines.page(None).machines}
+    assert found == {"a": "copied", "b": "shared", "gpu9": "copied"}
 
 
 def test_a_machine_whose_link_is_gone_is_away_though_its_slots_are_kept(two: TwoMachines, links: Links) -> None:

@@ -36,6 +36,7 @@ _COLUMNS: Final = (
     TableColumn(title="MEMORY", right=True),
     TableColumn(title="GPU", right=True),
     TableColumn(title="HOTTEST", right=True, optional=True),
+    TableColumn(title="FILES", optional=True),
     TableColumn(title="LABELS", cut=True, optional=True),
     TableColumn(title="JOBS", cut=True),
 )
@@ -86,6 +87,8 @@ def show_machine(context: typer.Context, name: MachineArgument, as_json: JsonOpt
         print_json(view)
         return
     show(table(_COLUMNS, [_row(view)]))
+    if view.files == "copied":
+        say("it does not see the server's state folder: files are copied there and back")
     if view.facts is not None:
         say(f"as it was {formatting.duration(view.facts.age_s)} ago")
         if view.facts.trouble:
@@ -234,6 +237,7 @@ def _row(view: MachineView) -> list[str]:
         str(sum(slot.taken or slot.excluded is None for slot in view.slots)),
         _hardware(view),
         *_now(view.facts),
+        view.files,
         ", ".join(f"{name}={value}" for name, value in view.labels.items()) or formatting.NOTHING,
         ", ".join(jobs) or formatting.NOTHING,
     ]

@@ -283,4 +283,5 @@ def _node_view(settings: AgentSettings, devices: Devices) -> NodeView:
         num_cpus=devices.num_cpus,
         walls=found.walls,
         missing_walls=found.missing,
+        has_copies=settings.has_copies,
     )

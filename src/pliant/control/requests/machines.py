@@ -196,6 +196,7 @@ class Machines:
             num_cpus=node.num_cpus,
             walls=node.walls,
             missing_walls=node.missing_walls,
+            files="copied" if node.has_copies else "shared",
             num_taken=num_taken,
             num_excluded=sum(slot.excluded is not None for slot in shown),
             facts=None if measured is None else self._facts(measured),

@@ -45,6 +45,11 @@ export function MachineRow({ machine, by, removable }: { machine: Machine; by: C
             </span>
           </>
         )}
+        {machine.files === "copied" && (
+          <span className="dim" title={words.copiedTitle}>
+            {words.copied}
+          </span>
+        )}
         {labels.map((label) => (
           <code key={label} className={`${classes.label} cut`} title={label}>
             {label}

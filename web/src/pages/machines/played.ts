@@ -49,6 +49,7 @@ export function machine(some: Partial<Machine>): Machine {
     num_cpus: 8,
     walls: [],
     missing_walls: [],
+    files: "shared",
     num_taken: 0,
     num_excluded: 0,
     facts: null,

@@ -84,7 +84,7 @@ export const machines = {
   join: {
     open: "Let a machine join…",
     title: "Let a machine join",
-    hint: "Its slots are the pool's once its agent runs. It needs the same Pliant, Python and PyTorch, and this server's state folder at the same path.",
+    hint: "Its slots are the pool's once its agent runs. It needs the same Pliant, Python and PyTorch. What tasks need is copied there, if it does not see this server's state folder.",
     machine: "Name",
     machineHint: "The only name it can join by. Left empty, its host's name.",
     uses: "Machines",
@@ -105,6 +105,8 @@ export const machines = {
   walls: "What keeps people's code apart here",
   missing: (count: number) => (count === 1 ? "1 wall is missing" : `${count} walls are missing`),
   missingMark: "missing",
+  copied: "files copied",
+  copiedTitle: "It does not see the server's state folder: what tasks need is copied there, and what they write back.",
   empty: {
     title: "No machine is here",
     hint: "A machine gives the pool its slots. The server's own comes with the server:",

@@ -249,6 +249,7 @@ class PoolAdmission:
                     num_cpus=node.num_cpus,
                     walls=node.walls,
                     missing_walls=node.missing_walls,
+                    has_copies=node.has_copies,
                 )
             )
 
