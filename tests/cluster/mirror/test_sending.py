@@ -1,6 +1,7 @@
 """What tasks write arrives at the server, whole, as theirs, and only as long as they are wanted."""
 
 import os
+import random
 import stat
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from pliant.core.errors import Conflict, NotFound, Unavailable
 LOG = "log/job-1.1.b"
 
 
-def test_logs_are_sent_as_they_grow_and_from_the_start_by_the_next_agent(keeper: Keeper, machine: Machine) -> None:
+def test_logs_are_sent_as_they_grow(keeper: Keeper, machine: Machine) -> None:
     job, results, connection = keeper.job(), machine.sent("result"), machine.connect()
     log = machine.home / "jobs" / "job-1" / "result" / LOG
     log.mkdir(parents=True)
@@ -35,6 +36,40 @@ def test_logs_are_sent_as_they_grow_and_from_the_start_by_the_next_agent(keeper:
     assert {path.name for path in there.iterdir()} == {"stdout", "stderr"}
     machine.sent("result").send_logs(connection, log_root="log")
     assert (there / "stdout").read_text() == "one\ntwo\n"
+
+
+class Counting:
+    """Counts the bytes of logs that go over a connection."""
+
+    def __init__(self, connection: FileConnection) -> None:
+        self.num_bytes = 0
+        self.put, self.remove, self._append = connection.put, connection.remove, connection.append
+
+    def append(self, path: str, name: str, offset: int, content: bytes) -> int:
+        self.num_bytes += len(content)
+        return self._append(path, name, offset, content)
+
+
+@pytest.mark.parametrize("num_there", [0, 100, 3 << 20, (4 << 20) - 7, 4 << 20, 5 << 20])
+def test_the_next_agent_goes_on_where_the_log_of_the_server_ends(
+    keeper: Keeper, machine: Machine, num_there: int
+) -> None:
+    job, results, connection = keeper.job(), machine.sent("result"), Counting(machine.connect())
+    log, there = machine.home / "jobs" / "job-1" / "result" / LOG, job / "result" / LOG
+    log.mkdir(parents=True)
+    there.mkdir(parents=True)
+    content = random.Random(0).randbytes(4 << 20)
+    (log / "stdout").write_bytes(content)
+    if num_there:
+        torn = min(num_there, 1000)  # a server that lost its power may have the length of a file, and not its end
+        (there / "stdout").write_bytes(content[: num_there - torn] + bytes(torn))
+    results.send_logs(connection, log_root="log")
+    assert (there / "stdout").read_bytes()[: 4 << 20] == content
+    assert connection.num_bytes <= max(0, (4 << 20) - num_there) + (1 << 18)
+    with (log / "stdout").open("ab") as out:
+        out.write(b"more")
+    results.send_logs(connection, log_root="log")
+    assert (there / "stdout").read_bytes()[: (4 << 20) + 4] == content + b"more"
 
 
 def test_files_are_sent_once_they_rest_and_removed_when_they_are(keeper: Keeper, machine: Machine) -> None:

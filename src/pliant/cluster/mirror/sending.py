@@ -1,8 +1,9 @@
 """Sends what the tasks of one job write on this machine back to the server.
 
-Logs go as they grow, byte by byte. Any other file goes whole, once it rests; one that is written to all the time goes
-now and then. A file that was here as the server has it, and is gone, is removed there. What tasks write is a
-stranger's: it is opened as such, and only plain files of the folder's owner are sent.
+Logs go as they grow, byte by byte, and go on where an earlier agent has stopped. Any other file goes whole, once it
+rests; one that is written to all the time goes now and then. A file that was here as the server has it, and is gone, is
+removed there. What tasks write is a stranger's: it is opened as such, and only plain files of the folder's owner are
+sent.
 """
 
 import os
@@ -107,13 +108,24 @@ class SentTree:
         return [*troubles, *unseen] if is_last else troubles
 
     def _send_log(self, connection: Taker, top: int, found: FoundEntry, name: str) -> None:
-        sent = self.sent.get(name, 0)
+        sent = self.sent.get(name)
+        if sent is None:
+            sent = self._sent_before(connection, name, found.facts.st_size)
         if found.facts.st_size <= sent:
             return
         for file in _opened(top, found.name):
             while content := file.read_at(sent, CHUNK_BYTES):
                 length = connection.append(self.path, name, sent, content)
                 sent = self.sent[name] = length if length < sent else sent + len(content)
+
+    def _sent_before(self, connection: Taker, name: str, num_bytes: int) -> int:
+        """Return how much of a log the server has of an earlier agent, but for its end, which may not be whole there.
+
+        Its tasks only add to a log: the server is asked how long its own is.
+        """
+        if num_bytes <= CHUNK_BYTES:
+            return 0
+        return max(0, connection.append(self.path, name, num_bytes, b"") - CHUNK_BYTES)
 
     def _send_file(
         self, connection: Taker, top: int, found: FoundEntry, now: Callable[[], float], *, is_last: bool
