@@ -29,6 +29,8 @@ class RayPool(HostsPool):
     names: tuple[str, ...] = ("b",)
     tmpfs: Mapping[str, str] = MappingProxyType({"/tmp/ray": "128m", "/var/lib": "16m"})
     """Ray's sessions; what agents keep."""
+    head_env: Mapping[str, str] = MappingProxyType({})
+    """Further variables of Ray's head alone."""
 
     def __init__(self, home: Path, network: Network, **given: Any) -> None:
         super().__init__(home, network, **given)
@@ -43,7 +45,7 @@ class RayPool(HostsPool):
     def start_head(self, *options: str) -> None:
         """Start Ray's head on the server's host."""
         head = ["--head", f"--port={RAY_PORT}", "--include-dashboard=false", "--include-log-monitor=false"]
-        self._start_ray(SERVER, *head, *options)
+        self._start_ray(SERVER, *head, *options, env=self.head_env)
 
     def start_node(self, name: str) -> None:
         """Start a node of Ray's on another host."""
@@ -74,12 +76,12 @@ class RayPool(HostsPool):
     def ray_log(self) -> str:
         return (self.home / "ray.log").read_text(errors="replace")
 
-    def _start_ray(self, name: str, *options: str) -> None:
+    def _start_ray(self, name: str, *options: str, env: Mapping[str, str] = MappingProxyType({})) -> None:
         """Start Ray on a host; again, if this machine is so busy that Ray's own half minute for its start is over."""
         host = self.hosts[name]
         argv: list[str | Path] = [*RAY, "start", f"--node-ip-address={host.address}", *_START, *options]
         for _ in range(_TRIES):
-            done = host.run(argv, env=self.env, timeout_s=_START_S, check=False)
+            done = host.run(argv, env={**self.env, **env}, timeout_s=_START_S, check=False)
             if done.returncode == 0:
                 return
             assert "timed out during startup" in f"{done.stdout}{done.stderr}", done
@@ -92,9 +94,17 @@ class AutoscaledRayPool(RayPool):
 
     names = ()
 
-    def __init__(self, home: Path, network: Network, **given: Any) -> None:
+    def __init__(self, home: Path, network: Network, *, version: int, **given: Any) -> None:
+        """Prepare; `version` is the autoscaler's, 1 or 2. Only the head is told it, and whoever asks finds it out."""
         super().__init__(home, network, **given)
         self.env |= {"RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"}
+        if version == 2:  # it knows the head, as all nodes, by the number that its provider gave it
+            self.head_env = {
+                "RAY_enable_autoscaler_v2": "1",
+                "RAY_CLOUD_INSTANCE_ID": _HEAD_ID,
+                "RAY_OVERRIDE_NODE_ID_FOR_TESTING": _HEAD_ID,
+                "RAY_NODE_TYPE_NAME": _HEAD_TYPE,
+            }
 
     def start_head(self, *options: str) -> None:
         """Start Ray's head, with an autoscaler."""
@@ -103,31 +113,52 @@ class AutoscaledRayPool(RayPool):
         path.write_text(json.dumps(_autoscaler(f"{self.hosts[SERVER].address}:{RAY_PORT}")))
         super().start_head(f"--autoscaling-config={path}", *options)
 
-    def num_nodes(self) -> int:
-        """Return how many nodes Ray has, the head among them."""
-        return int(self.ask_ray("print(sum(one['Alive'] for one in ray.nodes()))"))
+    def num_nodes(self, resource: str) -> int:
+        """Return how many nodes Ray has with a resource."""
+        return int(
+            self.ask_ray(f"print(sum(one['Alive'] and {resource!r} in one['Resources'] for one in ray.nodes()))")
+        )
+
+
+_HEAD_ID = "f" * 51 + "00000"
+_HEAD_TYPE = "ray.head.default"
 
 
 def _autoscaler(address: str) -> dict[str, Any]:
-    """Return a configuration of Ray's autoscaler, whole: its package lacks the file with the defaults."""
-    node = {"CPU": 0, "pliant": 1, "object_store_memory": 78_643_200}
+    """Return a configuration of Ray's autoscaler, whole, with two kinds of machines.
+
+    The provider is Ray's own for tests, by the name of its class: by its short name the autoscaler's second version
+    reads a file with defaults that Ray's package lacks.
+    """
     provider = {
-        "type": "fake_multinode",
+        "type": "external",
+        "module": "ray.autoscaler._private.fake_multi_node.node_provider.FakeMultiNodeProvider",
         "gcs_address": address,
+        "head_node_id": _HEAD_ID,
+        "launch_multiple": True,
         "use_node_id_as_ip": True,
         "disable_node_updaters": True,
         "disable_launch_config_check": True,
+    }
+    kinds = {
+        name: {
+            "resources": {"CPU": 0, f"pliant_{name}": 1, "object_store_memory": 78_643_200},
+            "node_config": {},
+            "min_workers": 0,
+            "max_workers": 2,
+        }
+        for name in ("small", "gpu")
     }
     empty = ("docker", "auth", "head_node", "worker_nodes", "file_mounts")
     commands = ("initialization", "setup", "head_setup", "worker_setup", "head_start_ray", "worker_start_ray")
     return {
         "cluster_name": "test",
-        "max_workers": 2,
+        "max_workers": 4,
         "provider": provider,
-        "head_node_type": "ray.head.default",
+        "head_node_type": _HEAD_TYPE,
         "available_node_types": {
-            "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
-            "machine": {"resources": node, "node_config": {}, "min_workers": 0, "max_workers": 2},
+            _HEAD_TYPE: {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
+            **kinds,
         },
         "idle_timeout_minutes": 0.05,
         "upscaling_speed": 9999.0,

@@ -1,4 +1,4 @@
-"""Ray's own autoscaler, over its provider for tests: a job that waits brings a node, which goes when it is idle."""
+"""Ray's own autoscaler, over its provider for tests: a job that waits brings a node of a kind, which goes when idle."""
 
 import os
 from collections.abc import Iterator
@@ -10,18 +10,21 @@ from tests.e2e.ray_pool import AutoscaledRayPool
 from tests.e2e.trial import Trial
 from tests.hosts import Network, require_hosts
 
+from pliant.api.queues import GroupRequest, HostsRequest, QueueRequest
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+KINDS = ("--ray-machines", "small=0..2", "--ray-machines", "gpu=0..1,label=gpu=a100")
 
 
-@pytest.fixture
-def pool(tmp_path: Path) -> Iterator[AutoscaledRayPool]:
+@pytest.fixture(params=[1, 2], ids=["v1", "v2"])
+def pool(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AutoscaledRayPool]:
     require_hosts()
     pytest.importorskip("ray")
     os.makedirs("/tmp/ray", exist_ok=True)
     tmp_path.chmod(0o777)
-    options = ("--ray-machines", "0..1", "--ray-slots", "2", "--ray-idle", "3s")
+    options = (*KINDS, "--ray-slots", "2", "--ray-idle", "3s")
     with Network() as network:
-        pool = AutoscaledRayPool(tmp_path / "home", network, options=options)
+        pool = AutoscaledRayPool(tmp_path / "home", network, version=request.param, options=options)
         with pool.hosts[SERVER].inside():
             pool.start_head()
             pool.up()
@@ -29,17 +32,21 @@ def pool(tmp_path: Path) -> Iterator[AutoscaledRayPool]:
             pool.close()
 
 
-def test_a_job_that_could_grow_brings_a_node_which_goes_when_it_is_idle(
+def test_a_job_brings_a_node_of_the_kind_that_its_queue_has_which_goes_when_it_is_idle(
     pool: AutoscaledRayPool, tmp_path: Path
 ) -> None:
     with pool.client() as client:
-        job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=4, epochs=60, pace=0.2)
+        client.groups.add(GroupRequest(name="a100", hosts=HostsRequest(labels={"gpu": "a100"})))
+        client.queues.add(QueueRequest(name="gpus", resource_group="a100"))
+        job = Trial.begin(pool, client, tmp_path / "trial", queue="gpus", max_tasks=4, epochs=60, pace=0.2)
         pool.until(lambda: len(client.machines.list()) == 2, "another machine has joined", 90.0)
-        job.until_calm(4)
-        assert pool.num_nodes() == 2
-        assert pool.ask_ray("print(int(ray.available_resources().get('pliant', 0)))") == "0", "it is held"
+        job.until_calm(2)
+        assert [pool.num_nodes(f"pliant_{kind}") for kind in ("small", "gpu")] == [0, 1]
+        assert pool.ask_ray("print(int(ray.available_resources().get('pliant_gpu', 0)))") == "0", "it is held"
+        (brought,) = [one for one in client.machines.list() if one.name != SERVER]
+        assert brought.labels == {"kind": "gpu", "gpu": "a100"}
         job.end()
-        pool.until(lambda: pool.num_nodes() == 1, "its node has gone", 90.0)
+        pool.until(lambda: pool.num_nodes("pliant_gpu") == 0, "its node has gone", 90.0)
         (there,) = [one for one in client.machines.list() if one.name != SERVER]
         assert (there.state, there.drained_by) == ("away", "Ray's autoscaler")
     assert pool.agents_on(SERVER) == [SERVER], "nothing of ours is left of the node that was there"

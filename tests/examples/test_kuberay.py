@@ -52,10 +52,9 @@ def test_the_server_takes_its_options_and_the_ports_are_those_it_listens_at(clus
 
     assert settings.cluster is not None
     assert settings.cluster.ray == "auto"
-    limits, (group,) = settings.cluster.limits, cluster["spec"]["workerGroupSpecs"]
-    assert limits is not None
-    assert (limits.least, limits.most) == (group["minReplicas"], group["maxReplicas"])
-    assert limits.num_slots == int(containers(cluster)[1]["resources"]["limits"]["nvidia.com/gpu"])
+    (kind,), (group,) = settings.cluster.kinds, cluster["spec"]["workerGroupSpecs"]
+    assert (kind.least, kind.most) == (group["minReplicas"], group["maxReplicas"])
+    assert kind.num_slots == int(containers(cluster)[1]["resources"]["limits"]["nvidia.com/gpu"])
     assert json.loads(shlex.split(group["rayStartParams"]["resources"])[0]) == {"pliant": 1}
     assert cluster["spec"]["enableInTreeAutoscaling"]
     assert {port["containerPort"] for port in head["ports"]} > {DEFAULT_PORT, DEFAULT_PORT + 1, AGENT_PORT}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pliant.entry.server.cluster import ClusterSettings, add_cluster, cluster_problems, cluster_settings
-from pliant.policy.autoscale.machines import MachineLimits
+from pliant.policy.autoscale.machines import MachineKind
 
 
 def given(*words: str, tls: bool = True) -> argparse.Namespace:
@@ -131,14 +131,33 @@ def test_where_ray_is_not_installed_the_command_says_how(cluster: str, monkeypat
     assert "pip install 'pliant[ray]'" in problem.message
 
 
-def test_rays_autoscaler_is_asked_for_as_many_machines_as_the_options_say() -> None:
-    plain = given("--cluster", "auto", "--ray-machines", "0..8")
-    every = given("--cluster", "auto", "--ray-machines=1..1", "--ray-slots=4", "--ray-idle=1h30m")
+def kinds(*words: str) -> tuple[MachineKind, ...]:
+    options = given("--cluster", "auto", *words)
+    assert list(cluster_problems(options)) == []
+    return cluster_settings(options)["cluster"].kinds
 
-    assert [list(cluster_problems(options)) for options in (plain, every)] == [[], []]
-    assert cluster_settings(plain)["cluster"].limits == MachineLimits(least=0, most=8, idle_s=300.0, num_slots=0)
-    assert cluster_settings(every)["cluster"].limits == MachineLimits(least=1, most=1, idle_s=5400.0, num_slots=4)
-    assert cluster_settings(given("--cluster", "auto"))["cluster"].limits is None
+
+def test_rays_autoscaler_is_asked_for_as_many_machines_as_the_options_say() -> None:
+    assert kinds() == ()
+    assert kinds("--ray-machines", "0..8") == (MachineKind(least=0, most=8, idle_s=300.0, num_slots=0),)
+    every = kinds("--ray-machines=1..1", "--ray-slots=4", "--ray-idle=1h30m")
+    assert every == (MachineKind(least=1, most=1, idle_s=5400.0, num_slots=4),)
+
+
+def test_kinds_of_machines_have_names_labels_and_what_else_is_said_of_each() -> None:
+    gpu = "gpu=0..8,slots=8,gpus=8,cpus=96,idle=10m,label=gpu=a100,label=zone=b"
+    cpu, gpus = kinds("--ray-machines=cpu=1..20", f"--ray-machines={gpu}", "--ray-slots=4", "--ray-idle=1m")
+    assert cpu == MachineKind(name="cpu", least=1, most=20, idle_s=60.0, num_slots=4, labels={"kind": "cpu"})
+    assert gpus == MachineKind(
+        name="gpu",
+        least=0,
+        most=8,
+        idle_s=600.0,
+        num_slots=8,
+        labels={"kind": "gpu", "gpu": "a100", "zone": "b"},
+        num_gpus=8,
+        num_cpus=96,
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,6 +170,18 @@ def test_rays_autoscaler_is_asked_for_as_many_machines_as_the_options_say() -> N
         (["--ray-machines=0..3", "--ray-slots=0"], "--ray-slots", "0 is out of range"),
         (["--ray-machines=0..3", "--ray-idle=soon"], "--ray-idle", "'soon' is no length of time"),
         (["--ray-machines=0..3", "--ray-idle=0.5s"], "--ray-idle", "'0.5s' is out of range"),
+        (["--ray-machines=a,b=0..3"], "--ray-machines", "says no numbers"),
+        (["--ray-machines=0..3,slots=x"], "--ray-machines", "slots='x' is out of range; give 1 to 4096"),
+        (["--ray-machines=0..3,gpus=-1"], "--ray-machines", "gpus='-1' is out of range; give 0 to 4096"),
+        (["--ray-machines=0..3,solts=4"], "--ray-machines", "'solts' is not known of machines; give slots=N"),
+        (["--ray-machines=0..3,"], "--ray-machines", "'' is not known of machines"),
+        (["--ray-machines=0..3,slots=4,slots=4"], "--ray-machines", "something is given twice"),
+        (["--ray-machines=0..3,idle=never"], "--ray-machines", "'never' is no length of time"),
+        (["--ray-machines=0..3,label=a100"], "--ray-machines", "'a100' is no label; give NAME=VALUE"),
+        (["--ray-machines=0..3,label"], "--ray-machines", "'' is no label"),
+        (["--ray-machines=0..3,label=a=1,label=a=2"], "--ray-machines", "a: given twice"),
+        (["--ray-machines=gpu=0..3", "--ray-machines=gpu=0..4"], "--ray-machines", "'gpu' is given twice"),
+        (["--ray-machines=0..3", "--ray-machines=0..4"], "--ray-machines", "two kinds have no name"),
         (["--ray-slots=4"], "--ray-slots", "give --ray-machines as well"),
         (["--ray-idle=5m"], "--ray-idle", "give --ray-machines as well"),
         (["--cluster=agents", "--ray-machines=0..3"], "--ray-machines", "give --cluster auto"),

@@ -36,7 +36,12 @@ _TABLE: Final[Table] = {
     "encrypt_state": ask(
         "Encrypt state that tasks on different machines send each other.", "--encrypt-state", type=bool
     ),
-    "ray_machines": ask("Ask Ray's autoscaler for so many machines, as jobs need them.", metavar="MIN..MAX", type=str),
+    "ray_machines": ask(
+        "Ask Ray's autoscaler for so many machines, as jobs need them; repeatable, for kinds such as "
+        "gpu=0..8,slots=8,gpus=8,idle=10m,label=gpu=a100.",
+        metavar="[NAME=]MIN..MAX[,…]",
+        type=list[str],
+    ),
     "ray_slots": ask("Slots of a new one; default: one is asked for, to see.", metavar="N", type=int),
     "ray_idle": ask("Give one back that has had no task for so long; default: 5m.", metavar="TIME", type=str),
     "root_path": ask(

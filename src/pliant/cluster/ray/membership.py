@@ -2,14 +2,18 @@
 
 Nothing here waits for Ray for long: what is asked of a launcher is answered at a later look.
 
-The autoscaler is asked for nodes with one unit of the resource `pliant`, which whoever configures it gives to one
-kind of node: all of these together, for each request of Ray's replaces the one before. A second actor takes that unit
-as long as the node is wanted, so that it is busy for Ray whatever runs there. A node without the resource is neither
-asked for nor held. When a node is let go its agent ends, then both actors do; it is idle for Ray from then on.
+The autoscaler is asked for nodes with one unit of a resource, which whoever configures it gives to one kind of node:
+all kinds together, for each request of Ray's replaces the one before. A second actor takes that unit as long as the
+node is wanted, so that it is busy for Ray whatever runs there. A node without such a resource is neither asked for nor
+held. When a node is let go its agent ends, then both actors do; it is idle for Ray from then on.
+
+A launcher's name says the options of agents on nodes of that kind. So a server that comes with others has a new one
+made, which ends the agent; the next agent adopts its tasks.
 """
 
+import hashlib
 import socket
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -29,8 +33,6 @@ from pliant.cluster.ray.messages import BeginRay, RayNode, ScaleRay
 from pliant.core.errors import Unavailable
 from pliant.core.joining import machine_name_fault
 
-RESOURCE: Final = "pliant"
-"""One unit of it is what a node is asked for by, and held by."""
 _PREFIX: Final = "agent-"
 _HOLD_PREFIX: Final = "hold-"
 _LOOK_S: Final = 2.0
@@ -50,7 +52,8 @@ class _Member:
 
     ray_id: str
     host: str
-    scales: bool
+    resource: str
+    """One unit of it is what the node was asked for by, and is held by; empty: it is neither."""
     draining: str = ""
     machine: str = ""
     actor: Any = None
@@ -87,7 +90,7 @@ class RayMembership:
         self._launcher = ray.remote(RayLauncher)
         self._hold = ray.remote(NodeHold)
         self._wish: ScaleRay | None = None
-        self._asked: tuple[int, float] | None = None
+        self._asked: tuple[Mapping[str, int], float] | None = None
         """For how many nodes the autoscaler was asked last, and when."""
 
     def scale(self, wish: ScaleRay) -> None:
@@ -104,11 +107,12 @@ class RayMembership:
             Unavailable: Ray does not answer.
         """
         try:
-            found = {one.ray_id: one for one in sorted(_alive(), key=lambda one: one.ray_id != self._own)}
+            alive = _alive(self._begin.resources)
+            found = {one.ray_id: one for one in sorted(alive, key=lambda one: one.ray_id != self._own)}
             if (own := found.get(self._own)) is not None:  # the server's node is no one to be taken away
-                own.scales = False
+                own.resource = ""
             if self._earlier is None:
-                self._earlier = self._take_over(found)
+                self._earlier = self._take_over(found.values())
             draining = ray_state.get_draining_nodes()
             self._ask_autoscaler()
         except (RayError, RuntimeError) as error:
@@ -131,7 +135,7 @@ class RayMembership:
                 machine=one.machine,
                 state=one.last.state,
                 said=one.last.said,
-                scales=one.scales,
+                resource=one.resource,
                 draining=one.draining,
             )
             for one in self._members.values()
@@ -143,7 +147,7 @@ class RayMembership:
             return
         num, now = self._wish.num_machines, self._now()
         if self._asked is None or self._asked[0] != num or now - self._asked[1] >= _ASK_AGAIN_S:
-            request_resources(bundles=[{RESOURCE: 1}] * num)
+            request_resources(bundles=[{name: 1} for name, number in num.items() for _ in range(number)])
             self._asked = num, now
 
     def _connect(self) -> str:
@@ -163,9 +167,9 @@ class RayMembership:
             ) from error
         return str(context.address_info["gcs_address"])
 
-    def _take_over(self, alive: Collection[str]) -> set[str]:
-        """Return the nodes that have a launcher; those of another Pliant are ended, for so would be their agents."""
-        ours, there = {_actor_name(ray_id): ray_id for ray_id in alive}, set(list_named_actors())
+    def _take_over(self, alive: Iterable[_Member]) -> set[str]:
+        """Return the nodes that have a launcher; others are ended: of another Pliant, or with other options."""
+        ours, there = {self._actor_name(one): one.ray_id for one in alive}, set(list_named_actors())
         for name in there - ours.keys():
             if name.startswith(_PREFIX):
                 with suppress(ValueError):  # it has gone by itself
@@ -183,8 +187,8 @@ class RayMembership:
             taken = {one.machine for one in self._members.values() if one is not member}
             member.machine = member.machine or name_for(member.host, member.ray_id, taken)
             plan = self._plan(member)
-            member.actor = self._launcher.options(**_detached(_actor_name(member.ray_id), member)).remote(plan)
-        if member.scales and self._wish is not None and not is_let_go:
+            member.actor = self._launcher.options(**_detached(self._actor_name(member), member)).remote(plan)
+        if member.resource and self._wish is not None and not is_let_go:
             self._keep_held(member)
         if member.asked is not None:
             self._take_answer(member)
@@ -195,22 +199,36 @@ class RayMembership:
         return None
 
     def _plan(self, member: _Member) -> LaunchPlan:
-        options = (self._begin.own or ()) if member.ray_id == self._own else ()
-        return LaunchPlan(machine=member.machine, pool=self._begin.pool, server=self._begin.server, options=options)
+        own = self._begin.own if member.ray_id == self._own else None
+        return LaunchPlan(
+            machine=member.machine,
+            pool=self._begin.pool,
+            server=self._begin.server,
+            options=own or self._options(member),
+        )
+
+    def _options(self, member: _Member) -> tuple[str, ...]:
+        """Return with which options agents of nodes like this one are started."""
+        return self._begin.resources.get(member.resource, ())
+
+    def _actor_name(self, member: _Member) -> str:
+        options = self._options(member)
+        mark = f"-{hashlib.sha256(repr(options).encode()).hexdigest()[:12]}" if options else ""
+        return f"{_PREFIX}{pliant.__version__}-{member.ray_id}{mark}"
 
     def _keep_held(self, member: _Member) -> None:
         """Make the actor that holds a node, if it is not there."""
         now = self._now()
         if member.held_at is None or now - member.held_at >= _ASK_AGAIN_S:
             options = _detached(_HOLD_PREFIX + member.ray_id, member)
-            self._hold.options(**options, resources={RESOURCE: 1}).remote()
+            self._hold.options(**options, resources={member.resource: 1}).remote()
             member.held_at = now
 
     def _end_actors(self, member: _Member) -> None:
         """Leave nothing of ours on a node."""
         if member.actor is None:
             return
-        for name in (_actor_name(member.ray_id), _HOLD_PREFIX + member.ray_id):
+        for name in (self._actor_name(member), _HOLD_PREFIX + member.ray_id):
             with suppress(ValueError):  # there is none
                 ray.kill(ray.get_actor(name))
         member.actor = member.held_at = None
@@ -229,13 +247,13 @@ class RayMembership:
             member.actor = None
 
 
-def _alive() -> list[_Member]:
-    """Return the nodes that Ray says are alive."""
+def _alive(resources: Collection[str]) -> list[_Member]:
+    """Return the nodes that Ray says are alive, each with the first of these resources that it has."""
     return [
         _Member(
             ray_id=str(one["NodeID"]),
             host=str(one["NodeManagerHostname"]),
-            scales=one["Resources"].get(RESOURCE, 0) >= 1,
+            resource=next((name for name in resources if one["Resources"].get(name, 0) >= 1), ""),
         )
         for one in ray.nodes()
         if one["Alive"]
@@ -269,7 +287,3 @@ def _detached(name: str, member: _Member) -> dict[str, Any]:
         "max_restarts": -1,
         "scheduling_strategy": NodeAffinitySchedulingStrategy(member.ray_id, soft=False),
     }
-
-
-def _actor_name(ray_id: str) -> str:
-    return f"{_PREFIX}{pliant.__version__}-{ray_id}"

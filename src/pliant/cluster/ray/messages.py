@@ -20,6 +20,9 @@ class BeginRay:
     """Where agents reach the server, HOST:PORT."""
     own: tuple[str, ...] | None = ()
     """With which options the agent of the server's own node is started; None: there none is."""
+    resources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By which nodes can be asked for, those that are asked for first before others; and with which options the agent
+    of a node that has it is started."""
     kind: Literal["begin ray"] = "begin ray"
 
 
@@ -36,8 +39,8 @@ class GiveToken:
 class ScaleRay:
     """What Ray's autoscaler is to be asked for, in place of what it was asked for before."""
 
-    num_machines: int
-    """That there shall be in all, without those that cannot be asked for."""
+    num_machines: Mapping[str, int]
+    """By resource, that there shall be in all."""
     let_go: tuple[str, ...]
     """Of the nodes that can be asked for, by Ray's numbers: those that it may take away. The others are held."""
     kind: Literal["scale ray"] = "scale ray"
@@ -69,8 +72,8 @@ class RayNode:
     state: LauncherState
     said: str = ""
     """The last line that an agent wrote which has ended, or what keeps one from being started."""
-    scales: bool = False
-    """It has the resource by which Ray's autoscaler is asked for nodes."""
+    resource: str = ""
+    """By which Ray's autoscaler is asked for nodes like it; empty: it is not."""
     draining: str = ""
     """That Ray drains it, in words; empty: it does not."""
 

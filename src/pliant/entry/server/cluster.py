@@ -1,7 +1,6 @@
 """What the server is told about machines that may join: options, checked."""
 
 import argparse
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -10,19 +9,15 @@ from typing import Final
 
 from pliant.cluster.joined.nodes import DEFAULT_ORPHAN_S
 from pliant.cluster.link.messages import AGENT_PORT
-from pliant.core.duration import seconds_of
-from pliant.core.errors import InvalidInput, Problem
-from pliant.core.joining import MAX_SLOTS, machine_name_fault
-from pliant.policy.autoscale.machines import MachineLimits
+from pliant.core.errors import Problem
+from pliant.core.joining import machine_name_fault
+from pliant.entry.server.machine_kinds import add_machine_kinds, machine_kind_problems, machine_kinds
+from pliant.policy.autoscale.machines import MachineKind
 
 _AGENTS: Final = "agents"
 _AUTO: Final = "auto"
 _RAY: Final = "ray://"
 _ORPHAN_S: Final = (5.0, 86_400.0)
-DEFAULT_IDLE: Final = "5m"
-MAX_MACHINES: Final = 1000
-_IDLE_S: Final = (1.0, 30 * 86_400.0)
-_RANGE: Final = re.compile(r"([0-9]{1,6})\.\.([0-9]{1,6})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +38,10 @@ class ClusterSettings:
     """Folders that every machine must see, at the same paths."""
     agent_dir: Path | None = None
     """The folder of the server's own machine alone for its agent; None: the usual one."""
-    limits: MachineLimits | None = None
-    """How many machines Ray's autoscaler may be asked for; None: it is asked for none."""
     encrypt_state: bool = False
     """State that tasks of a training on different machines send each other is encrypted."""
+    kinds: tuple[MachineKind, ...] = ()
+    """Of which Ray's autoscaler may be asked for machines."""
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -73,12 +68,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shared", metavar="DIR", action="append", default=[], help=shared_help)
     encrypt_help = "encrypt the state that tasks of a training on different machines send each other"
     parser.add_argument("--encrypt-state", action="store_true", help=encrypt_help)
-    machines_help = "ask Ray's autoscaler for so many machines, as jobs need them; left out: for none"
-    parser.add_argument("--ray-machines", metavar="MIN..MAX", help=machines_help)
-    slots_help = "slots of a new one; left out: one is asked for, to see"
-    parser.add_argument("--ray-slots", type=int, metavar="N", help=slots_help)
-    idle_help = f"give one back that has had no task for so long, such as 90s or 10m ({DEFAULT_IDLE})"
-    parser.add_argument("--ray-idle", metavar="TIME", help=idle_help)
+    add_machine_kinds(parser)
 
 
 def cluster_settings(given: argparse.Namespace) -> dict[str, ClusterSettings]:
@@ -93,8 +83,8 @@ def cluster_settings(given: argparse.Namespace) -> dict[str, ClusterSettings]:
         machine_name=given.machine_name or "",
         agent_dir=None if given.agent_dir is None else Path(given.agent_dir).expanduser().absolute(),
         shared=tuple(Path(folder).expanduser().absolute() for folder in given.shared),
-        limits=None if given.ray_machines is None else _limits(given),
         encrypt_state=given.encrypt_state,
+        kinds=machine_kinds(given),
     )
     return {"cluster": settings}
 
@@ -121,7 +111,10 @@ def cluster_problems(given: argparse.Namespace) -> Iterator[Problem]:
         message = "no other machine may join, and between tasks of one nothing is sent over a network; leave it out"
         yield Problem(field="--encrypt-state", message=message)
     yield from _own_problems(given)
-    yield from _scaling_problems(given)
+    if given.ray_machines and given.cluster in (None, _AGENTS):
+        message = "it is for the machines of a Ray cluster; give --cluster auto or --cluster ray://HOST:PORT as well"
+        yield Problem(field="--ray-machines", message=message)
+    yield from machine_kind_problems(given)
 
 
 def _shared_problems(given: argparse.Namespace) -> Iterator[Problem]:
@@ -141,43 +134,6 @@ def _own_problems(given: argparse.Namespace) -> Iterator[Problem]:
             yield Problem(field=name, message=f"it is for --cluster agents, and here {why}; leave it out")
     if given.machine_name is not None and (fault := machine_name_fault(given.machine_name)):
         yield Problem(field="--machine-name", message=fault)
-
-
-def _limits(given: argparse.Namespace) -> MachineLimits:
-    """Return how many machines may be asked for.
-
-    Raises:
-        InvalidInput: an option says nothing that can be understood.
-    """
-    found = _RANGE.fullmatch(given.ray_machines)
-    if found is None or not int(found[1]) <= int(found[2]) <= MAX_MACHINES:
-        message = (
-            f"{given.ray_machines!r:.80} says no numbers of machines; give the least and the most, such as 0..8, "
-            f"{MAX_MACHINES} at most"
-        )
-        raise InvalidInput.at("--ray-machines", message)
-    idle_s = seconds_of(given.ray_idle or DEFAULT_IDLE, "--ray-idle")
-    least_s, most_s = _IDLE_S
-    if not least_s <= idle_s <= most_s:
-        raise InvalidInput.at("--ray-idle", f"{given.ray_idle!r:.80} is out of range; give 1s to 30d")
-    return MachineLimits(least=int(found[1]), most=int(found[2]), idle_s=idle_s, num_slots=given.ray_slots or 0)
-
-
-def _scaling_problems(given: argparse.Namespace) -> Iterator[Problem]:
-    if given.ray_machines is None:
-        for name, value in (("--ray-slots", given.ray_slots), ("--ray-idle", given.ray_idle)):
-            if value is not None:
-                yield Problem(field=name, message="it is for machines of Ray's autoscaler; give --ray-machines as well")
-        return
-    if given.cluster in (None, _AGENTS):
-        message = "it is for the machines of a Ray cluster; give --cluster auto or --cluster ray://HOST:PORT as well"
-        yield Problem(field="--ray-machines", message=message)
-    if given.ray_slots is not None and not 1 <= given.ray_slots <= MAX_SLOTS:
-        yield Problem(field="--ray-slots", message=f"{given.ray_slots} is out of range; give 1 to {MAX_SLOTS}")
-    try:
-        _limits(given)
-    except InvalidInput as error:
-        yield from error.problems
 
 
 def _ray_problems(cluster: str) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.contracts import process_stage
-from tests.entry.server.rooms.test_ray_machines import RayPlayed
+from tests.entry.server.rooms.test_ray_machines import ANY, RayPlayed
 
 from pliant.cluster.ray.messages import BeginRay
 from pliant.core.errors import Conflict
@@ -33,6 +33,15 @@ with (folder / "said").open("a") as file:
         file.write(line)
         file.flush()
 """
+
+BEGIN = {
+    "kind": "begin ray",
+    "address": "auto",
+    "pool": "p",
+    "server": "10.0.0.1:7314",
+    "own": [],
+    "resources": {},
+}
 
 
 @contextmanager
@@ -83,7 +92,7 @@ def test_a_node_gets_a_token_for_its_name_and_the_log_says_what_becomes_of_it(
         until(lambda: len(said(tmp_path)) == 2, "it has its token")
         until(lambda: "another version" in caplog.text, "the log says it")
     begin, given = said(tmp_path)
-    assert begin == {"kind": "begin ray", "address": "auto", "pool": "p", "server": "10.0.0.1:7314", "own": []}
+    assert begin == BEGIN
     assert given == {"kind": "give token", "machine": "gpu7", "token": "t0ken-of-gpu7"}
     assert "agents are started on the nodes of Ray at 10.0.0.1:6379" in caplog.text
     assert "Ray: an agent runs on gpu7" in caplog.text
@@ -94,10 +103,9 @@ def test_a_node_gets_a_token_for_its_name_and_the_log_says_what_becomes_of_it(
 def test_rays_autoscaler_is_asked_for_what_is_wished_and_the_next_process_is_told_as_well(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    played = RayPlayed(tmp_path)
+    played = RayPlayed(tmp_path, ANY)
     reached = {"kind": "ray reached", "address": "10.0.0.1:6379"}
-    begin = {"kind": "begin ray", "address": "auto", "pool": "p", "server": "10.0.0.1:7314", "own": []}
-    wish = {"kind": "scale ray", "num_machines": 2, "let_go": []}
+    wish = {"kind": "scale ray", "num_machines": {"pliant": 2}, "let_go": []}
     for _ in range(2):
         played.submit(max_tasks=8)
     played.settle(1.0)
@@ -105,11 +113,11 @@ def test_rays_autoscaler_is_asked_for_what_is_wished_and_the_next_process_is_tol
     seen = {"kind": "ray nodes seen", "nodes": []}
     with closing(played.store), room(tmp_path, reached, seen, machines=played.machines) as made:
         until(lambda: len(said(tmp_path)) == 2, "it is asked for")
-        assert said(tmp_path) == [begin, wish]
+        assert said(tmp_path) == [BEGIN, wish]
         made.hang_up()
         until(lambda: len(said(tmp_path)) == 4, "there is another process")
-    assert said(tmp_path)[2:] == [begin, wish]
-    assert caplog.text.count("Ray's autoscaler is asked for 2 machines in all") == 1
+    assert said(tmp_path)[2:] == [BEGIN, wish]
+    assert caplog.text.count("asked for so many machines in all: 2 with pliant") == 1
 
 
 def test_a_token_that_cannot_be_made_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

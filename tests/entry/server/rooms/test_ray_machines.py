@@ -1,7 +1,7 @@
 """Between Ray's autoscaler and the pool: over a real control room, on a played cluster."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -14,17 +14,18 @@ from pliant.control.requests.joining import Joining, JoiningRoom
 from pliant.core.event import EventKind
 from pliant.core.job import JobId
 from pliant.core.joining import JoinedMachine
-from pliant.core.queue import Queue, ResourceGroup
-from pliant.entry.server.rooms.ray_machines import GONE_S, LET_GO_GONE_S, RAY, RayMachines
-from pliant.policy.autoscale.machines import MachineLimits
+from pliant.core.queue import Hosts, Queue, ResourceGroup
+from pliant.entry.server.rooms.ray_machines import GONE_S, LET_GO_GONE_S, RAY, RayMachines, resources_of
+from pliant.policy.autoscale.machines import MachineKind
 
-LIMITS = MachineLimits(least=0, most=3, idle_s=300.0, num_slots=4)
+ANY = MachineKind(least=0, most=3, idle_s=300.0, num_slots=4)
+GPU = MachineKind(name="gpu", least=0, most=2, idle_s=600.0, num_slots=4, labels={"gpu": "a100"}, num_gpus=2)
 
 
 class RayPlayed(TwoMachines):
     """The server's own machine is a, and b is a node of Ray's; both have four slots."""
 
-    def __init__(self, home: Path, limits: MachineLimits | None = LIMITS) -> None:
+    def __init__(self, home: Path, *kinds: MachineKind) -> None:
         super().__init__(home)
         numbers = itertools.count(1)
         self.here = {"b"}
@@ -40,7 +41,8 @@ class RayPlayed(TwoMachines):
             is_here=self.here.__contains__,
             forget=self.forgotten.append,
         )
-        self.machines = RayMachines(AutoscaledPool(self.control.inquiries.machines, self.control.standing), limits)
+        pool = AutoscaledPool(self.control.inquiries.machines, self.control.standing, self.control.queues)
+        self.machines = RayMachines(pool, kinds)
         self.at = 0.0
 
     def join(self, name: str, owner: str = RAY) -> None:
@@ -56,7 +58,13 @@ class RayPlayed(TwoMachines):
     def wish(self, *nodes: RayNode, later_s: float = 0.0) -> tuple[int, tuple[str, ...]]:
         found = self.look(*nodes, later_s=later_s)
         assert found is not None
-        return found.num_machines, found.let_go
+        assert found.num_machines.keys() == {"pliant"}
+        return found.num_machines["pliant"], found.let_go
+
+    def asked(self, *nodes: RayNode, later_s: float = 0.0) -> Mapping[str, int]:
+        found = self.look(*nodes, later_s=later_s)
+        assert found is not None
+        return found.num_machines
 
     def state(self, name: str) -> str:
         return self.control.inquiries.machines.get(name, None).state
@@ -68,13 +76,21 @@ class RayPlayed(TwoMachines):
         return job_id
 
 
-def node(name: str = "b", *, scales: bool = True, draining: str = "") -> RayNode:
-    return RayNode(ray_id=f"id-{name}", machine=name, state="running", scales=scales, draining=draining)
+def node(name: str = "b", *, resource: str = "pliant", draining: str = "") -> RayNode:
+    return RayNode(ray_id=f"id-{name}", machine=name, state="running", resource=resource, draining=draining)
 
 
 @pytest.fixture
 def played(tmp_path: Path) -> Iterator[RayPlayed]:
-    played = RayPlayed(tmp_path)
+    played = RayPlayed(tmp_path, ANY)
+    with closing(played.store):
+        yield played
+
+
+@pytest.fixture
+def kinds(tmp_path: Path) -> Iterator[RayPlayed]:
+    """Two kinds may be asked for."""
+    played = RayPlayed(tmp_path, ANY, GPU)
     with closing(played.store):
         yield played
 
@@ -82,7 +98,7 @@ def played(tmp_path: Path) -> Iterator[RayPlayed]:
 @pytest.fixture
 def unlimited(tmp_path: Path) -> Iterator[RayPlayed]:
     """Nothing may be asked of Ray's autoscaler."""
-    played = RayPlayed(tmp_path, None)
+    played = RayPlayed(tmp_path)
     with closing(played.store):
         yield played
 
@@ -149,8 +165,8 @@ def test_what_ray_drains_counts_for_nothing_and_another_one_comes(played: RayPla
 
 
 def test_a_node_that_the_autoscaler_was_not_asked_for_is_neither_counted_nor_let_go(played: RayPlayed) -> None:
-    played.look(node(scales=False))
-    assert played.wish(node(scales=False), later_s=1000.0) == (0, ())
+    played.look(node(resource=""))
+    assert played.wish(node(resource=""), later_s=1000.0) == (0, ())
     assert played.state("b") == "in use"
 
 
@@ -198,12 +214,45 @@ def test_what_may_still_have_tasks_is_not_taken_out(played: RayPlayed) -> None:
     assert played.forgotten == []
 
 
-def test_jobs_of_a_queue_over_some_machines_bring_others_only_if_one_of_rays_is_among_them(played: RayPlayed) -> None:
-    queues = played.control.queues
-    queues.add_group(ResourceGroup(name="three", owner="ada", slots_per_host=3), "ada")
-    queues.add_queue(Queue(name="night", owner="ada", resource_group="three"), "ada")
-    for _ in range(3):
-        played.submit(max_tasks=8, queue="night")
+def test_jobs_of_a_queue_over_some_machines_bring_only_those_that_it_would_have(played: RayPlayed) -> None:
+    add_queue(played, "home", ResourceGroup(name="home", owner="ada", hosts=Hosts(names=("a",))))
+    add_queue(played, "three", ResourceGroup(name="three", owner="ada", slots_per_host=3))
+    played.submit(max_tasks=8, queue="home")
     played.settle(2.0)
-    assert played.wish(node("c")) == (1, ()), "those on the machines that are not Ray's are content"
-    assert played.wish(node()) == (3, ())
+    assert played.wish() == (0, ()), "a new one is not called so"
+    played.submit(max_tasks=8, queue="three")
+    played.settle(2.0)
+    assert played.wish(node()) == (3, ()), "three slots of each"
+
+
+def test_of_several_kinds_those_come_that_the_queue_would_have(kinds: RayPlayed) -> None:
+    add_queue(kinds, "a100", ResourceGroup(name="a100", owner="ada", hosts=Hosts(labels={"gpu": "a100"})))
+    add_queue(kinds, "gpus", ResourceGroup(name="gpus", owner="ada", slots_per_host="ngpus"))
+    kinds.submit(max_tasks=1, queue="a100")
+    kinds.settle(2.0)
+    assert kinds.asked() == {"pliant": 0, "pliant_gpu": 1}
+    kinds.submit(max_tasks=3, queue="gpus")
+    kinds.settle(2.0)
+    assert kinds.asked() == {"pliant": 0, "pliant_gpu": 2}, "as many slots of a machine as it has GPUs"
+    for _ in range(2):
+        kinds.submit(max_tasks=8)
+    kinds.settle(2.0)
+    assert kinds.asked() == {"pliant": 2, "pliant_gpu": 2}, "what may run anywhere is on the first kind"
+
+
+def test_a_machine_is_of_the_kind_of_its_node_and_idle_for_as_long_as_that_may_be(kinds: RayPlayed) -> None:
+    kinds.join("c")
+    nodes = node(), node("c", resource="pliant_gpu"), node("d", resource="pliant_tpu")
+    assert kinds.asked(*nodes) == {"pliant": 1, "pliant_gpu": 1}
+    assert kinds.asked(*nodes, later_s=300.0) == {"pliant": 0, "pliant_gpu": 1}
+    assert kinds.asked(*nodes, later_s=300.0) == {"pliant": 0, "pliant_gpu": 0}
+    assert kinds.look(*nodes) == ScaleRay(num_machines={"pliant": 0, "pliant_gpu": 0}, let_go=("id-b", "id-c"))
+
+
+def test_agents_on_nodes_of_a_kind_are_started_with_its_labels() -> None:
+    assert resources_of((ANY, GPU)) == {"pliant": (), "pliant_gpu": ("--label=gpu=a100",)}
+
+
+def add_queue(played: RayPlayed, name: str, group: ResourceGroup) -> None:
+    played.control.queues.add_group(group, "ada")
+    played.control.queues.add_queue(Queue(name=name, owner="ada", resource_group=group.name), "ada")

@@ -55,7 +55,7 @@ class ClusterRoom:
         """Let agents of other machines connect; `control` is told when one has come or gone."""
         if self.machines is not None:
             self.machines.nodes.changed = control.wake
-            self.machines.start(AutoscaledPool(control.inquiries.machines, control.standing))
+            self.machines.start(AutoscaledPool(control.inquiries.machines, control.standing, control.queues))
 
 
 def open_cluster(

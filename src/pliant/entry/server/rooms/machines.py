@@ -7,7 +7,7 @@ import hmac
 import json
 import secrets
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -39,11 +39,11 @@ from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.datasets import DATA
 from pliant.entry.server.rooms.own_agent import OWN, OwnAgent, own_machine_name, short_token
 from pliant.entry.server.rooms.ray import RAY_LOG, RayRoom
-from pliant.entry.server.rooms.ray_machines import RAY, RayMachines
+from pliant.entry.server.rooms.ray_machines import RAY, RayMachines, resources_of
 from pliant.entry.server.settings import ServerSettings, is_everywhere
 from pliant.files.folder import write_whole
 from pliant.files.machine_folder import machine_folder
-from pliant.policy.autoscale.machines import MachineLimits
+from pliant.policy.autoscale.machines import MachineKind
 
 _NUM_POOL_DIGITS: Final = 12
 
@@ -62,8 +62,8 @@ class MachinesRoom:
     own_name: str
     ray: RayRoom | None
     """None: agents are not started on nodes of Ray's."""
-    limits: MachineLimits | None
-    """How many machines Ray's autoscaler may be asked for; None: it is asked for none."""
+    kinds: Sequence[MachineKind]
+    """Of which Ray's autoscaler may be asked for machines."""
 
     def start(self, pool: AutoscaledPool) -> None:
         """Let agents connect; `pool` is what an autoscaler sees of it."""
@@ -71,7 +71,7 @@ class MachinesRoom:
         if self.own is not None:
             self.own.start(lambda name: pool.machines.remove(name, OWN))
         if self.ray is not None:
-            self.ray.start(RayMachines(pool, self.limits))
+            self.ray.start(RayMachines(pool, self.kinds))
 
     def close(self) -> None:
         """Hang up; agents wait for the next server."""
@@ -141,7 +141,7 @@ def open_machines(
         own=_own(settings, room, own_name, home),
         own_name=own_name,
         ray=_ray(settings, room, home) if settings.cluster.ray else None,
-        limits=settings.cluster.limits,
+        kinds=settings.cluster.kinds,
     )
 
 
@@ -182,6 +182,7 @@ def _ray(settings: ServerSettings, room: JoiningRoom, home: Home) -> RayRoom:
         pool=_pool_of(home),
         server=room.address(),
         own=None if settings.num_slots == 0 else own_options(settings),
+        resources=resources_of(settings.cluster.kinds),
     )
     return RayRoom(begin, lambda machine: short_token(room, RAY, machine), home.path / RAY_LOG)
 

@@ -152,7 +152,8 @@ class RayRoom:
             return
         if wish is not None and wish != self._wish:
             if self._wish is None or wish.num_machines != self._wish.num_machines:
-                _log.info("Ray's autoscaler is asked for %d machines in all", wish.num_machines)
+                asked = ", ".join(f"{num} with {resource}" for resource, num in wish.num_machines.items())
+                _log.info("Ray's autoscaler is asked for so many machines in all: %s", asked)
             self._wish = wish
             _say(channel, wish)
 
