@@ -79,7 +79,7 @@ def rows_of(model: str, outcomes: list[Outcome], floors: dict[int, float]) -> tu
     rows: list[tuple[str, ...]] = []
     judged = []
     for event in EVENTS:
-        costs = [outcome.lost[event] for outcome in outcomes if event in outcome.lost]
+        costs = [cost for outcome in outcomes for cost in outcome.lost.get(event, ())]
         if not costs:
             rows.append((model, event, "not reached", "", ""))
             continue

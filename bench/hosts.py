@@ -2,9 +2,11 @@
 
 The machines are hosts of network namespaces on this one, with a bridge between them; a server on one, agents on three
 with two, one and one slots. A job with V = 8 goes 2 → 4 → 2 → 3 tasks, then one of three is killed by SIGKILL, as in
-`bench.elastic`; in the same run the same is done on one machine. A host joins while a job could use its slot: from the
-start of its agent, a new process, to the first step with a task there. A host loses its power: from that to the next
-step of the others, who hear nothing of it until the lease is over.
+`bench.elastic`, several times over in every session, for what such an event costs depends on where in a step it comes;
+in the same run the same is done on one machine. A host joins while a job could use its slot: from the start of its
+agent, a new process, to the first step with a task there. Until then it has a processor of its own, as a machine that
+joins has, and the others have the rest. A host loses its power: from that to the next step of the others, who hear
+nothing of it until the lease is over; beside it stands how long one step takes them.
 
 Claims: a change over hosts takes at most 1.3 times as long as on one machine, a join 5 s, a loss the lease and 0.5 s.
 """
@@ -14,9 +16,10 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +31,7 @@ from bench.peers.processes import SETTINGS
 from bench.peers.server import Server, until
 from bench.peers.session import EVENTS, Outcome, open_place, play
 from bench.peers.sides import KINDS, Place, Pliant
-from bench.peers.steplog import Logs, new_steps
+from bench.peers.steplog import NUM_USUAL, Logs, new_steps
 from pliant.api.machines import JoinTokenRequest
 
 AGENTS: Final = {"b": 2, "c": 1, "d": 1}
@@ -42,6 +45,9 @@ MOST: Final = 1.3
 JOIN_S: Final = 5.0
 LEASE_S: Final = 2.0
 LOSS_S: Final = LEASE_S + 0.5
+ALL: Final = frozenset(os.sched_getaffinity(0))
+ROUNDS: Final = 4
+SESSION_S: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +58,12 @@ class Pool:
     place: Place
     server: Server
 
-    def join(self, name: str) -> None:
-        """Start the agent of a host, which has never been here."""
+    def join(self, name: str, processors: Iterable[int]) -> None:
+        """Start the agent of a host, which has never been here, on some of this machine's processors."""
         token = self.place.steps.parent / f"token-{name}"
         token.write_text(self.server.client.machines.make_token(JoinTokenRequest(machine=name)).token)
-        argv: list[str | Path] = [sys.executable, "-P", "-m", "pliant.entry.agent", "--slots", str(AGENTS[name])]
+        argv: list[str | Path] = ["taskset", "-c", ",".join(map(str, processors)), sys.executable, "-P"]
+        argv += ["-m", "pliant.entry.agent", "--slots", str(AGENTS[name])]
         argv += ["--join", f"{self.hosts[SERVER].address}:{AGENT_PORT}", "--token-file", token, "--name", name]
         argv += ["--state-dir", self.place.steps.parent / f"agent-{name}"]
         env = {key: value for key, value in os.environ.items() if not key.startswith("PLIANT_")} | SETTINGS
@@ -98,7 +105,7 @@ def play_on_one(model: str) -> Outcome:
     def side(place: Place) -> Pliant:
         return Pliant(place, server=Server(place.steps.parent, place.processes, slots=4, options=OPEN))
 
-    return play(replace(KINDS[0], make=side), model, Path(sys.executable))
+    return play(replace(KINDS[0], make=side, limit_s=SESSION_S), model, Path(sys.executable), rounds=ROUNDS)
 
 
 def play_over_hosts(model: str) -> Outcome:
@@ -108,35 +115,81 @@ def play_over_hosts(model: str) -> Outcome:
     def side(place: Place) -> Pliant:
         pool = begin(hosts, place)
         for name in AGENTS:
-            pool.join(name)
+            pool.join(name, ALL)
         pool.until_here(*AGENTS)
         pools.append(pool)
         return Pliant(place, server=pool.server)
 
+    kind = replace(KINDS[0], make=side, limit_s=SESSION_S)
     with open_hosts() as hosts:
-        return play(replace(KINDS[0], make=side), model, Path(sys.executable), lambda logs: pools[0].kill_one(logs))
+        return play(kind, model, Path(sys.executable), lambda logs: pools[0].kill_one(logs), rounds=ROUNDS)
 
 
-def play_join_and_loss(model: str) -> tuple[float, float]:
-    """Return from the start of an agent to the first step there, and from the loss of a host to the next step."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinAndLoss:
+    """What a host that came and went cost, seconds."""
+
+    joined_s: float
+    """From the start of its agent to the first step with it."""
+    lost_s: float
+    """From its loss to the next step without it."""
+    usual_s: float
+    """A step of those who remain."""
+
+
+def play_join_and_loss(model: str) -> JoinAndLoss:
+    """Let a host join a training, and lose it again."""
+    own = {max(ALL)}
+    others = ALL - own or ALL
     with open_hosts() as hosts, open_place(model, Path(sys.executable)) as place:
-        pool, logs = begin(hosts, place), Logs(place.steps)
+        with on_processors(others):
+            pool, logs = begin(hosts, place), Logs(place.steps)
         for name in ("b", "c"):
-            pool.join(name)
+            pool.join(name, others)
         pool.until_here("b", "c")
         pool.server.submit("by_pliant.py", model, str(place.steps), "exact", max_tasks=4)
         until(lambda: _size(logs) == 3, "three tasks train", LIMIT_S)
         began_at = time.monotonic()
-        pool.join("d")
+        pool.join("d", own)
         until(lambda: _size(logs) == 4, "the host that has joined trains", LIMIT_S)
         joined_s = next(step.at for step in logs.read() if step.size == 4) - began_at
-        until(lambda: _calm(logs), "ten steps more", LIMIT_S)
+        spread_processes()
+        until(lambda: _num_steps(logs, size=4) >= NUM_USUAL, "steps of four", LIMIT_S)
         lost_at = time.monotonic()
         hosts["d"].kill(silently=True)
         until(lambda: _size(logs) == 3, "the others train on", LIMIT_S)
         lost_s = next(step.at for step in new_steps(logs.read()) if step.at > lost_at and step.size == 3) - lost_at
+        done = _num_steps(logs, size=3)
+        until(lambda: _num_steps(logs, size=3) >= done + NUM_USUAL, "steps of three", LIMIT_S)
+        last = [step.at for step in new_steps(logs.read())][-NUM_USUAL:]
         pool.server.client.close()
-        return joined_s, lost_s
+        usual_s = statistics.median(after - before for before, after in pairwise(last))
+        return JoinAndLoss(joined_s=joined_s, lost_s=lost_s, usual_s=usual_s)
+
+
+@contextmanager
+def on_processors(processors: Iterable[int]) -> Iterator[None]:
+    """Let what this thread starts run on these processors alone."""
+    os.sched_setaffinity(0, processors)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, ALL)
+
+
+def spread_processes() -> None:
+    """Let all that this process has started, and what that has started, run on all processors."""
+    parents: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            parents.setdefault(parent, []).append(int(folder.name))
+    found = [os.getpid()]
+    for pid in found:
+        found += parents.get(pid, [])
+        for thread in Path(f"/proc/{pid}/task").glob("*"):
+            with suppress(OSError):
+                os.sched_setaffinity(int(thread.name), ALL)
 
 
 def _size(logs: Logs) -> int:
@@ -144,9 +197,9 @@ def _size(logs: Logs) -> int:
     return steps[-1].size if steps else 0
 
 
-def _calm(logs: Logs) -> bool:
-    """Tell whether four tasks have done ten steps together."""
-    return len({step.number for step in logs.read() if step.size == 4}) >= 10
+def _num_steps(logs: Logs, *, size: int) -> int:
+    """Return how many steps this many tasks have done together."""
+    return len({step.number for step in logs.read() if step.size == size})
 
 
 def compare(model: str, one: list[Outcome], over: list[Outcome]) -> tuple[list[tuple[str, ...]], list[Claim]]:
@@ -155,7 +208,7 @@ def compare(model: str, one: list[Outcome], over: list[Outcome]) -> tuple[list[t
     judged = []
     for event in EVENTS:
         pauses = [
-            [outcome.lost[event].lost_s * 1000 for outcome in side if event in outcome.lost] for side in (one, over)
+            [lost.lost_s * 1000 for outcome in side for lost in outcome.lost.get(event, ())] for side in (one, over)
         ]
         if not all(pauses):
             rows.append((model, event, *("not reached" if not side else spread(side) for side in pauses), ""))
@@ -178,7 +231,7 @@ def main() -> int:
     """Measure, write the report; the exit status is 1 if a claim is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="also write the report to this file")
-    parser.add_argument("--runs", type=int, default=3, help="sessions per model and side (default 3)")
+    parser.add_argument("--runs", type=int, default=2, help="sessions per model and side (default 2)")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     given = parser.parse_args()
     if why := available():
@@ -199,10 +252,12 @@ def main() -> int:
         rows, claims = compare(model, *sides.values())
         changes, judged = changes + rows, judged + claims
         found = [play_join_and_loss(model) for _ in range(given.runs)]
-        for number, (what, most_s) in enumerate((("a host joins", JOIN_S), ("a host is lost", LOSS_S))):
-            row, claim = judge(model, what, [pair[number] for pair in found], most_s)
+        joined, lost = [one.joined_s for one in found], [one.lost_s for one in found]
+        for what, all_s, most_s in (("a host joins", joined, JOIN_S), ("a host is lost", lost, LOSS_S)):
+            row, claim = judge(model, what, all_s, most_s)
             times.append(row)
             judged.append(claim)
+        times.append((model, "a step without it", spread([one.usual_s for one in found], 2)))
     text = "\n".join(
         [
             head("A training over several machines", f"python -m bench.hosts --runs {given.runs}"),

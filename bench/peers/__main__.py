@@ -67,8 +67,9 @@ def _measure(given: argparse.Namespace, missing: dict[str, str]) -> dict[tuple[s
 
 
 def _tell(label: str, model: str, outcome: Outcome) -> None:
-    lost = ", ".join(f"{event}: {cost.lost_s:.3f} s" for event, cost in outcome.lost.items())
-    usual = statistics.median([cost.usual_s for cost in outcome.lost.values()] or [0.0])
+    costs = [(event, cost) for event, found in outcome.lost.items() for cost in found]
+    lost = ", ".join(f"{event}: {cost.lost_s:.3f} s" for event, cost in costs)
+    usual = statistics.median([cost.usual_s for _, cost in costs] or [0.0])
     print(f"{label}, {model} ({outcome.took_s:.0f} s, usual step {usual * 1000:.0f} ms): {lost} {outcome.trouble}")
     sys.stdout.flush()
 

@@ -64,7 +64,7 @@ def _table(found: Found, model: str, title: str) -> str:
 
 
 def _cell(outcomes: Sequence[Outcome], event: str) -> str:
-    costs = [outcome.lost[event] for outcome in outcomes if event in outcome.lost]
+    costs = [cost for outcome in outcomes for cost in outcome.lost.get(event, ())]
     if not costs:
         return "not reached, see below"
     usual = statistics.median(cost.usual_s for cost in costs)
@@ -117,11 +117,11 @@ def _against_torchft(found: Found, model: str, event: str, key: str, *, allowed_
 
 def lost(found: Found, key: str, model: str, event: str) -> float | None:
     """Return the median of what an event cost, seconds; None if it was not measured."""
-    costs = [outcome.lost[event].lost_s for outcome in found.get((key, model), ()) if event in outcome.lost]
+    costs = [cost.lost_s for outcome in found.get((key, model), ()) for cost in outcome.lost.get(event, ())]
     return statistics.median(costs) if costs else None
 
 
 def usual(found: Found, key: str, model: str, event: str) -> float:
     """Return a system's usual step before an event, seconds."""
-    costs = [outcome.lost[event].usual_s for outcome in found.get((key, model), ()) if event in outcome.lost]
+    costs = [cost.usual_s for outcome in found.get((key, model), ()) for cost in outcome.lost.get(event, ())]
     return statistics.median(costs) if costs else 0.0

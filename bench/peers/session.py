@@ -24,20 +24,26 @@ MEMORY = Path("/dev/shm")
 class Outcome:
     """What a session found: what every event cost, and why it went no further if it did not."""
 
-    lost: dict[str, Lost] = field(default_factory=dict)
+    lost: dict[str, list[Lost]] = field(default_factory=dict)
     trouble: str = ""
     took_s: float = 0.0
 
 
-def play(kind: Kind, model: str, python: Path, kill: Callable[[Logs], None] | None = None) -> Outcome:
-    """Play all events; never raises for what a system does. `kill` kills one of three workers."""
+def play(
+    kind: Kind, model: str, python: Path, kill: Callable[[Logs], None] | None = None, *, rounds: int = 1
+) -> Outcome:
+    """Play all events, so many times; never raises for what a system does. `kill` kills one of three workers."""
     outcome, began = Outcome(), time.monotonic()
     with open_place(model, python) as place:
         logs = Logs(place.steps)
         try:
             side = kind.make(place)
-            for event, lost in _events(side, logs, kind, began + kind.limit_s, kill or _kill_one):
-                outcome.lost[event] = lost
+            _begin(side, logs, began + kind.limit_s)
+            for number in range(rounds):
+                if number:
+                    _return_to_two(side, logs, began + kind.limit_s)
+                for event, lost in _events(side, logs, kind, began + kind.limit_s, kill or _kill_one):
+                    outcome.lost.setdefault(event, []).append(lost)
             side.close()
         except (TimeoutError, RuntimeError, OSError, KeyError, PliantError) as error:
             outcome.trouble = f"{error}; its last words: {place.processes.tail(3)[-400:]!r}"
@@ -45,11 +51,22 @@ def play(kind: Kind, model: str, python: Path, kill: Callable[[Logs], None] | No
     return outcome
 
 
+def _begin(side: Side, logs: Logs, deadline: float) -> None:
+    side.start(2)
+    _wait(logs, 0.0, 2, "2 workers train", deadline, num_more=NUM_USUAL)
+
+
+def _return_to_two(side: Side, logs: Logs, deadline: float) -> None:
+    """Go from three workers, once the successor of the killed one trains, to two."""
+    _wait(logs, time.monotonic(), 3, "3 workers train again", deadline)
+    since = time.monotonic()
+    side.shrink(1)
+    _wait(logs, since, 2, "2 workers train again", deadline, num_more=NUM_USUAL)
+
+
 def _events(
     side: Side, logs: Logs, kind: Kind, deadline: float, kill: Callable[[Logs], None]
 ) -> Iterator[tuple[str, Lost]]:
-    side.start(2)
-    _wait(logs, 0.0, 2, "2 workers train", deadline, num_more=NUM_USUAL)
     changes: tuple[tuple[str, Callable[[], None], int | None], ...] = (
         (EVENTS[0], lambda: side.grow(2), 4),
         (EVENTS[1], lambda: side.shrink(2), 2),
