@@ -63,8 +63,11 @@ def place(tmp_path: Path) -> Place:
 @pytest.mark.parametrize("version", ["1.0", "2.0rc1"])
 def test_it_has_the_versions_that_the_server_has_whatever_is_newer(place: Place, version: str) -> None:
     place.write("tinything >= 0", lock=f"tinything=={version}\nsomethingelse==3")
+    left = place.folder.parent / ".work-of-an-agent-before"
+    left.mkdir()
     assert place.builder().make(place.folder, place.options, None) == ""
     assert place.answer() == version
+    assert not left.exists()
 
 
 def test_why_it_cannot_be_built_is_said_with_what_to_do(place: Place) -> None:

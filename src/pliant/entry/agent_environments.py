@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from pliant.catalog.children.child import Child, ChildStopped
+from pliant.catalog.children.work_folder import PREFIX, remove_strange
 from pliant.catalog.environments.builder import BuildLimits, EnvironmentBuilder
 from pliant.catalog.environments.environment import BuildOutcome
 from pliant.catalog.environments.lock import LOCK_FILE
@@ -62,7 +63,7 @@ class MachineBuilder:
         self._turns = threading.Semaphore(self._limits.num_builders)
         self._lock = threading.Lock()
         self._children: set[Child] = set()
-        self._is_closed = False
+        self._is_closed = self._is_cleared = False
 
     @property
     def key(self) -> str:
@@ -78,6 +79,7 @@ class MachineBuilder:
             return f"{what} the server has not written down its versions; build it anew with `pliant env rebuild`"
         child = Child()
         with self._lock:
+            self._clear(folder.parent)
             if self._is_closed:
                 child.stop("")
             self._children.add(child)
@@ -103,6 +105,13 @@ class MachineBuilder:
             self._is_closed = True
             for child in self._children:
                 child.stop("")
+
+    def _clear(self, folder: Path) -> None:
+        """Remove what builds of an earlier agent have left, which ended with it; under the lock."""
+        if not self._is_cleared:
+            for left in folder.glob(f"{PREFIX}*"):
+                remove_strange(left)
+        self._is_cleared = True
 
     def _builder(self, options: IndexOptions, user: RunAs | None, lock: list[str]) -> EnvironmentBuilder:
         base, home = base_environment(), Path(self._rules.home)
