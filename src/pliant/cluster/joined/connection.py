@@ -19,6 +19,7 @@ from pliant.cluster.agent.messages import FromAgent, NodeFound, Observed, UpToDa
 from pliant.cluster.joined.admission import HubSettings, NodeAdmission
 from pliant.cluster.joined.carrying import FilesConnection, stream_of
 from pliant.cluster.joined.nodes import ClusterOfNodes, JoinedNode
+from pliant.cluster.joined.writes import LoopWrites
 from pliant.cluster.json_lines import MAX_LINE_BYTES, decode, encode
 from pliant.cluster.link.messages import (
     FROM_NODE,
@@ -68,6 +69,7 @@ class HubState:
     admission: NodeAdmission
     settings: HubSettings
     loop: asyncio.AbstractEventLoop
+    writes: LoopWrites
     in_thread: Callable[[Callable[[], Any]], "asyncio.Future[Any]"]
     """Does what may wait."""
     begin: Callable[[Coroutine[Any, Any, None]], None]
@@ -145,7 +147,7 @@ class NodeConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send, from any thread."""
-        self._hub.loop.call_soon_threadsafe(self._write, data)
+        self._hub.writes.put(self._write, data)
 
     def abort(self) -> None:
         """End at once."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 from pliant.cluster.joined.admission import HubSettings, NodeAdmission
 from pliant.cluster.joined.connection import GREETING_S, HubState, NodeConnection
 from pliant.cluster.joined.nodes import ClusterOfNodes
+from pliant.cluster.joined.writes import LoopWrites
 from pliant.cluster.mirror.keeper import FileKeeper
 from pliant.core.job import NodeId
 
@@ -51,6 +52,7 @@ class NodeHub:
             admission=admission,
             settings=settings,
             loop=self._loop,
+            writes=LoopWrites(self._loop),
             in_thread=self._in_thread,
             begin=self._begin,
             keeper=keeper,
