@@ -97,6 +97,7 @@ class AutoscaledRayPool(RayPool):
     def __init__(self, home: Path, network: Network, *, version: int, **given: Any) -> None:
         """Prepare; `version` is the autoscaler's, 1 or 2. Only the head is told it, and whoever asks finds it out."""
         super().__init__(home, network, **given)
+        self.version = version
         self.env |= {"RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"}
         if version == 2:  # it knows the head, as all nodes, by the number that its provider gave it
             self.head_env = {
