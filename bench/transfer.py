@@ -94,9 +94,9 @@ def measure(num_bytes: int, num_rounds: int) -> dict[str, list[tuple[float, floa
 
 def report(found: dict[str, list[tuple[float, float]]], num_bytes: int, command: str) -> tuple[str, list[Claim]]:
     """Return the page, and what it claims."""
-    medians = {way: statistics.median(took_s for took_s, _ in times) for way, times in found.items()}
+    medians = {way: statistics.median(used_s for _, used_s in times) for way, times in found.items()}
     ratio = medians["encrypted"] / medians["in the clear"]
-    text = f"encrypted, a transfer takes at most {MOST:g} times as long"
+    text = f"encrypted, a transfer takes at most {MOST:g} times the processor"
     claims = [Claim(text=text, found=f"{ratio:.1f}", holds=ratio <= MOST)]
     rows = [("way", "s", "MB/s", "processor of both ends, s")]
     for way, times in found.items():
