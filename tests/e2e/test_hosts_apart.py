@@ -158,6 +158,7 @@ def test_what_a_machine_wrote_that_was_cut_off_for_too_long_changes_nothing(
         newest = apart.until(lambda: job.checkpoints()[-1], "the newest that was sent")
         apart.until(lambda: apart.node_of(job.training()) - {"b"}, "it goes on elsewhere", GONE_S + 30.0)
         assert newest in job.checkpoints() or job.checkpoints()[-1] > newest
+        assert "the end of its log too" in job.story(), "what is lost with the machine is said"
     apart.until_here("b")
     job.pace(0.02)
     with apart.without(SERVER, "c", "d"):

@@ -35,8 +35,8 @@ from pliant.core.ports import Address, Observation, StartOrder, TaskExit, TaskNo
 
 DEFAULT_ORPHAN_S: Final = 60.0
 _GONE: Final = "was on a machine of which nothing was heard for {:.0f} s, and was ended there"
-
-
+_LOST: Final = "; what it wrote and that machine had not sent by then is lost, the end of its log too"
+"""Of a machine that does not see the state folder."""
 _NOTHING: Final = Observation(nodes=(), tasks=())
 
 
@@ -265,7 +265,8 @@ class ClusterOfNodes:
     def _give_up(self, one: JoinedNode, why: str) -> None:
         one.hearing.is_gone = True
         one.outbox.drop()
-        one.cluster.give_up(why)
+        has_copies = any(node.has_copies for node in one.cluster.observe().nodes)
+        one.cluster.give_up(why + _LOST if has_copies else why)
         self.changed()
 
     def _add(self, known: KnownNode) -> JoinedNode:
