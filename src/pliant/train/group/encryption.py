@@ -154,10 +154,8 @@ class TlsPipe:
 
     def fill(self, data: memoryview) -> None:
         while data:
-            try:
-                num: Any = self._tls.read(
-                    min(len(data), _RECORD_BYTES), data
-                )  # its number of bytes, if it has a buffer
+            try:  # into a buffer it reads a number of bytes
+                num: Any = self._tls.read(min(len(data), _RECORD_BYTES), data)
             except ssl.SSLWantReadError:
                 self._receive()
                 continue
