@@ -18,12 +18,12 @@ from tests.e2e.hosts_pool import AGENTS, SERVER, HostsPool
 from tests.hosts import Network, require_hosts
 
 from pliant.client import Client
-from pliant.entry.own_environment import base_environment
+from pliant.entry.own_environment import base_environment, own_platform
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 STRANGE: Final = ("b", "d")
-BASE: Final = Path(os.path.realpath(sys._base_executable))  # type: ignore[attr-defined]
+BASE: Final = Path(own_platform().real_python)
 """What environments of the server's lead to."""
 
 
