@@ -95,7 +95,11 @@ class Network:
         return self._lost_by(filters.lose_all(), host, *_WAYS[way])
 
     def unplug(self, host: Host) -> Fault:
-        """Take a host's cable out: the host sees that its link is down. TCP then tries twice a second, see `cut`."""
+        """Take a host's cable out: the host sees that its link is down, and forgets all Ethernet addresses.
+
+        TCP then tries twice a second. The addresses are asked for once a second, counted from the first packet that
+        could not be sent: a cable that is out for 1.01 s may cost 2 s. See `cut`.
+        """
         host.port.take_out()
         return self._noted(Fault(host.port.put_back))
 
