@@ -262,7 +262,8 @@ class AdviserProcess:
                 return True
             if left <= 0:
                 return False
-            self._read_printed()
+            if ready:
+                self._read_printed()
 
 
 def _start(program: AdviserProgram) -> tuple["subprocess.Popen[bytes]", socket.socket, int]:

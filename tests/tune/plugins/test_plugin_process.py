@@ -202,16 +202,16 @@ def test_it_has_limits_and_a_search_that_it_fails_with_one_sentence(folder_of: F
             adviser.judge(0, [])
 
 
-CLOSES = "import os\ndef close():\n    os.closerange(0, 200)\n    return [{'lr': 1}]"
+CLOSES = "import os, time\ndef close(then):\n    os.closerange(0, 200)\n    time.sleep(then)\n    return [{'lr': 1}]"
 
 
-def test_one_that_closes_its_descriptors_is_lost(folder_of: FolderOf) -> None:
-    run = program(folder_of(answering("close()", CLOSES)))
-    with (
-        running(played().opening, run) as adviser,
-        pytest.raises(AdviserLost, match="the algorithm my-search has ended"),
-    ):
-        adviser.ask(0, [])
+@pytest.mark.parametrize("then", [0, 600], ids=["ends", "lives-on"])
+def test_one_that_closes_its_descriptors_is_lost(folder_of: FolderOf, then: int) -> None:
+    run = program(folder_of(answering(f"close({then})", CLOSES)))
+    with running(played().opening, run) as adviser:
+        with pytest.raises(AdviserLost, match="the algorithm my-search has ended"):
+            adviser.ask(0, [])
+        assert has_ended(adviser.pid)
 
 
 def saying(folder: Path, line: str) -> AdviserProgram:
