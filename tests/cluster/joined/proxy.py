@@ -18,6 +18,8 @@ class Wire:
     ends: tuple[socket.socket, socket.socket]
     is_whole: threading.Event = field(default_factory=threading.Event)
     """Not set: what is sent waits here."""
+    first_over: threading.Lock = field(default_factory=threading.Lock)
+    """Of its two ways the one that ends first takes it; the other one closes both ends."""
 
 
 class Proxy:
@@ -100,6 +102,9 @@ def _pass_on(wire: Wire, source: socket.socket, sink: socket.socket) -> None:
     with suppress(OSError):
         wire.is_whole.wait()
         sink.shutdown(socket.SHUT_WR)
+    if not wire.first_over.acquire(blocking=False):
+        for end in wire.ends:
+            end.close()
 
 
 def _end(wire: Wire) -> None:

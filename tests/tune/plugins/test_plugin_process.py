@@ -202,7 +202,7 @@ def test_it_has_limits_and_a_search_that_it_fails_with_one_sentence(folder_of: F
             adviser.judge(0, [])
 
 
-CLOSES = "import os, time\ndef close(then):\n    os.closerange(0, 200)\n    time.sleep(then)\n    return [{'lr': 1}]"
+CLOSES = "import os, time\ndef close(then):\n    os.closerange(0, 4096)\n    time.sleep(then)\n    return [{'lr': 1}]"
 
 
 @pytest.mark.parametrize("then", [0, 600], ids=["ends", "lives-on"])
