@@ -114,7 +114,7 @@ def test_a_host_that_loses_its_power_costs_one_step_at_most_and_is_used_again_wh
 
 
 @pytest.mark.parametrize(("fault", "fault_s"), [("cut", 1.0), ("unplug", UNPLUGGED_S)], ids=["cut", "unplug"])
-def test_a_cable_cut_for_a_second_costs_nobody(
+def test_a_cable_cut_for_a_second_or_out_for_less_costs_nobody(
     hosts: HostsPool, client: Client, tmp_path: Path, fault: str, fault_s: float
 ) -> None:
     job = trial(hosts, client, tmp_path, epochs=80)

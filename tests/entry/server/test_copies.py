@@ -4,6 +4,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def room(home: Path, tmp_path: Path) -> Iterator[CopiesRoom]:
     room.start(lambda: JOBS, pytest.fail)
     for job_id in JOBS:
         manifest = tmp_path / "objects" / "jobs" / job_id / "manifest.json"
-        until(lambda: is_whole(manifest), f"{job_id} is copied")  # noqa: B023 - it is called in this turn
+        until(partial(is_whole, manifest), f"{job_id} is copied")
     yield room
     room.close()
 
@@ -59,7 +60,7 @@ def store(home: Path) -> MemoryStore:
 
 
 def is_whole(manifest: Path) -> bool:
-    """Tell whether the list of a job names what is copied last; the first one names its checkpoint alone."""
+    """Tell whether the list of a job names all of it; the first one names its checkpoint alone."""
     return manifest.exists() and "result/model/model.pt" in manifest.read_text()
 
 
