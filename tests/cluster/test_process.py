@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 from pliant.cluster import process
 
@@ -34,6 +35,18 @@ def test_a_process_is_opened_only_under_its_own_stamp() -> None:
     process.send_signal(pidfd, signal.SIGTERM)
     os.close(pidfd)
     assert process.open_process(child.pid, stamp) is None
+
+
+def test_a_number_that_a_thread_has_by_now_is_no_process() -> None:
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    try:
+        assert thread.native_id is not None
+        assert process.open_process(thread.native_id, process.stamp(os.getpid())) is None
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_a_session_is_swept_only_after_its_leader_has_ended() -> None:

@@ -3,6 +3,7 @@
 A process is named by its number and its stamp; numbers are used again, stamps are not. Knows no tasks.
 """
 
+import errno
 import os
 import signal
 import time
@@ -11,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+_NO_PROCESS = (errno.ESRCH, errno.ENOENT, errno.EINVAL)
+"""Of a number that nobody has, and of one that a thread has: ENOENT since Linux 6.15, EINVAL before."""
 _SWEEP_S = 1.0
 _SWEEP_PAUSE_S = 0.002
 
@@ -48,9 +51,8 @@ def stamp(pid: int) -> str | None:
 
 def open_process(pid: int, its_stamp: str | None) -> int | None:
     """Return a pidfd of the process that has this number and this stamp; None if it has ended."""
-    try:
-        pidfd = os.pidfd_open(pid)
-    except ProcessLookupError:
+    pidfd = _pidfd_of(pid)
+    if pidfd is None:
         return None
     if stamp(pid) != its_stamp:
         os.close(pidfd)
@@ -140,9 +142,21 @@ def _in_session(pid: int, session_id: int) -> bool:
     return fields is not None and fields[0] not in "ZX" and int(fields[3]) == session_id
 
 
+def _pidfd_of(pid: int) -> int | None:
+    """Return a pidfd of the process with this number; None if there is none: a thread may have the number by now."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError as error:
+        if error.errno in _NO_PROCESS:
+            return None
+        raise
+
+
 def _kill_if(pid: int, session_id: int) -> None:
+    pidfd = _pidfd_of(pid)
+    if pidfd is None:
+        return
     with suppress(ProcessLookupError, PermissionError):
-        pidfd = os.pidfd_open(pid)
         try:
             if _in_session(pid, session_id):
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
