@@ -17,7 +17,7 @@ from tests.serve.gateway.played_server import KEY, PlayedServer, played, wait_un
 from pliant.cluster import process
 from pliant.core.serving import Answer, Serve, ServedEndpoint
 from pliant.core.serving_profile import ServingProfile
-from pliant.entry.server.rooms.gateway import GatewayOptions, GatewayProcess
+from pliant.entry.gateway_process import STATE, GatewayOptions, GatewayProcess
 from pliant.isolation.variables import allowed
 from pliant.serve.gateway.gateway_files import LOG, RECORD
 from pliant.serve.gateway.kernel_socket import kernel_socket_name
@@ -43,7 +43,7 @@ class World:
 
     def options(self, **more: Any) -> GatewayOptions:
         given = GatewayOptions(
-            home=self.home,
+            state=self.home / STATE,
             server_file=self.server_file,
             key=KEY,
             env=allowed(os.environ),

@@ -22,8 +22,8 @@ from tests.serve.gateway.played_server import KEY, wait_until
 from pliant.api.trust import Trust
 from pliant.core.job import TaskId
 from pliant.core.serving import GatewayHello, KernelReady, Load, Retire
+from pliant.entry.gateway_process import GatewayProcess
 from pliant.entry.server.http.limits import HttpLimits
-from pliant.entry.server.rooms.gateway import GatewayProcess
 from pliant.entry.server.tls import TlsSettings, prepare
 from pliant.isolation.variables import allowed
 from pliant.serve.gateway.gateway_files import KEY_VARIABLE, SECOND
@@ -70,7 +70,6 @@ def test_a_gateway_serves_on_without_its_server_and_is_taken_over_by_the_next_on
     taker.close()
     assert world.is_over(pid)
     assert taker.pid is None
-    os.waitpid(pid, 0)  # the starter is this process
     assert not (world.server_file.parent / KERNEL_SOCKET).exists()
     assert KEY not in world.log()
 
@@ -176,7 +175,6 @@ def test_a_gateway_that_was_started_with_other_settings_is_replaced(
     after = wait_until(lambda: server.of(GatewayHello)[1:], "another one says hello")[0]
     assert after.http_url.startswith("http://localhost:")
     assert f"at {before.http_url} (pid {before.pid}) has other settings" in caplog.text
-    os.waitpid(before.pid, 0)  # the starter is this process
 
 
 def test_the_key_is_in_no_command_line_and_not_in_the_environment_of_what_it_starts(world: World) -> None:

@@ -18,7 +18,7 @@ from tests.serve.gateway.played_server import PlayedServer, wait_until
 
 from pliant.core.serving import GatewayHello, Retire
 from pliant.entry.gateway.sockets import shares_grpc
-from pliant.entry.server.rooms.gateway import GatewayProcess
+from pliant.entry.gateway_process import GatewayProcess
 from pliant.serve.gateway.gateway_files import RECORD
 
 NUM = 3

@@ -21,7 +21,7 @@ from tests.serve.runner.fake_gateway import Listener
 from pliant.api.trust import Trust
 from pliant.core.serving import GatewayHello, KernelReady, Serve
 from pliant.entry.gateway.arguments import read_arguments
-from pliant.entry.server.rooms.gateway import GatewayProcess
+from pliant.entry.gateway_process import GatewayProcess
 from pliant.serve.gateway.kernel_socket import KERNEL_SOCKET, kernel_place_name
 from pliant.serve.protocol.kernel_place import read_place
 

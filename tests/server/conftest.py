@@ -66,7 +66,7 @@ from pliant.server.endpoint_jobs import make_endpoints
 from pliant.server.endpoint_requests import EndpointRequests
 from pliant.server.endpoint_views import ShownEndpoints
 from pliant.server.event_signal import EventSignal
-from pliant.server.gateways import GatewayHub, ServingListener
+from pliant.server.gateways import GatewayHub, KnownGateway, ServingListener
 from pliant.server.links import LinkHub
 from pliant.server.model_jobs import make_models
 from pliant.server.search_jobs import make_searches
@@ -81,6 +81,14 @@ from pliant.tune.searches.ports import AdviserSource
 
 TOKEN = "the-token"
 SECRET = b"s" * 32
+KNOWN_GATEWAYS = {
+    name: KnownGateway(number=number, key=gateway_key(SECRET))
+    for number, name in ((0, "local"), (1, "local-1"), (4, "local-4"), (5, "local-5"))
+}
+KNOWN_ELSEWHERE = {
+    f"{machine}-{number}": KnownGateway(number=number, machine=machine, key=gateway_key(SECRET, machine))
+    for number, machine in ((2, "gpu3"), (3, "gpu4"), (6, "gpu3"))
+}
 CHEAP = Cost(num_passes=1, memory_kib=8, num_lanes=1)
 """Hashes of passwords that take no time."""
 PATIENT = HttpLimits(idle_s=60.0, head_s=60.0, body_window_s=60.0)
@@ -109,7 +117,7 @@ class Served:
         self.cluster = SimCluster(self.clock, [NodeView(id=NodeId("local"), slots=(0, 1, 2, 3))])
         self.store = SqlStore(new_sqlite(home), now=self.clock.now)
         self.links, self.tunnels, self.event_signal = LinkHub(), TunnelHub(), EventSignal()
-        self.gateways = GatewayHub(gateway_key(SECRET), "", self.clock)
+        self.gateways = GatewayHub(KNOWN_GATEWAYS, "", self.clock, KNOWN_ELSEWHERE.get)
         self.num_shutdowns = 0
         self.trouble = ""
         cluster: Cluster = self.cluster
@@ -250,7 +258,7 @@ class Served:
 
     def shown_endpoints(self) -> EndpointRequests:
         """Return the use cases of endpoints that the routes get."""
-        return ShownEndpoints(self.room.catalog, self.control.kernels.statuses, lambda: None)
+        return ShownEndpoints(self.room.catalog, self.control.kernels.statuses, tuple)
 
     def load_model(self, name: str, metadata: Mapping[str, object] | None = None) -> None:
         """Let the newest version of an endpoint start a kernel that loads its model."""

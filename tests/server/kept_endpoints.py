@@ -17,6 +17,7 @@ from pliant.api.endpoints import (
     EndpointPatch,
     EndpointState,
     EndpointView,
+    GatewayView,
     KernelView,
     VersionView,
     version_view,
@@ -48,6 +49,8 @@ class KeptEndpoints:
 
     def __init__(self, registry: Registry, clock: Clock) -> None:
         self.http_url: str | None = None
+        self.other_url: str | None = None
+        """Where a gateway of another machine is."""
         self.grpc_address: str | None = None
         """Where a gateway of the test answers."""
         self.kernels: dict[str, tuple[KernelView, ...]] = {}
@@ -191,8 +194,12 @@ class KeptEndpoints:
             versions=tuple(self._version_view(endpoint, one, kernels) for one in endpoint.versions),
             http_url=self.http_url,
             grpc_address=self.grpc_address,
+            gateways=tuple(self._gateway(url) for url in (self.http_url, self.other_url) if url is not None),
             colour=None,
         )
+
+    def _gateway(self, url: str) -> GatewayView:
+        return GatewayView(machine=None, http_url=url, grpc_address=self.grpc_address, certificate=None)
 
     def _version_view(
         self, endpoint: Endpoint, version: EndpointVersion, kernels: tuple[KernelView, ...]

@@ -20,14 +20,12 @@ class ServedWithGateway(Served):
 
     def shown_endpoints(self) -> EndpointRequests:
         """Return the real use cases."""
-        return ShownEndpoints(self.room.catalog, self.control.kernels.statuses, self._hello)
+        return ShownEndpoints(self.room.catalog, self.control.kernels.statuses, self._hellos)
 
-    def _hello(self) -> GatewayHello | None:
-        return (
-            None
-            if self.gateway_url is None
-            else GatewayHello(pid=1, http_url=self.gateway_url, grpc_address="127.0.0.1:7313")
-        )
+    def _hellos(self) -> tuple[GatewayHello, ...]:
+        if self.gateway_url is None:
+            return ()
+        return (GatewayHello(pid=1, http_url=self.gateway_url, grpc_address="127.0.0.1:7313"),)
 
 
 class PlayedGateway:

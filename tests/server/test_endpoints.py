@@ -162,7 +162,7 @@ def test_a_token_that_may_only_infer_is_shown_where_and_nothing_else(module_serv
             answers = {name: client.get(f"/endpoints/{name}/address") for name in ("digits", "mnist", "other")}
         assert [name for name, answer in answers.items() if answer.status_code == 200] == seen
         assert {answer.status_code for answer in answers.values()} == {200, 404}
-        assert set(answers["digits"].json()) == {"name", "http_url", "grpc_address", "ready", "inputs"}
+        assert set(answers["digits"].json()) == {"name", "http_url", "grpc_address", "gateways", "ready", "inputs"}
         if len(seen) == 1:
             others = [answers[name].json()["detail"].replace(name, "NAME") for name in ("mnist", "other")]
             assert others[0] == others[1], "what is outside is as if it were not there"

@@ -50,6 +50,7 @@ from pliant.core.serving import (
 from pliant.core.serving_profile import ServingProfile
 from pliant.serve.gateway.callers import CallerRights
 from pliant.serve.gateway.known_callers import KnownCallers
+from pliant.serve.gateway.meter import VersionTotals
 from pliant.serve.gateway.server_link import LinkSettings, ServerLink
 from pliant.server.gateways import VALID_S
 
@@ -193,7 +194,7 @@ def test_everything_is_handed_over_with_the_name_of_the_gateway_that_said_it(
         eventually(lambda: load("job-8") in listener.said)
     eventually(lambda: ("local-1", "gone") in listener.heard)
 
-    expected = [HELLO, ready, hung, Load(versions=(counted,)), "gone"]
+    expected = [replace(HELLO, number=1), ready, hung, Load(versions=(counted,)), "gone"]
     assert [message for name, message in listener.heard if name == "local-1"] == expected
     assert ("local", load("job-8")) in listener.heard
 
@@ -236,14 +237,14 @@ def test_who_connects_learns_the_newest_of_what_is_to_be_served_and_then_every_c
 def test_the_newest_connection_of_a_gateway_takes_the_place_of_the_one_before(
     served: Served, listener: Listener, stack: ExitStack, eventually: Eventually
 ) -> None:
-    first = stack.enter_context(open_link(served, "twice"))
+    first = stack.enter_context(open_link(served, "local-4"))
     say(first, HELLO)
-    second = stack.enter_context(open_link(served, "twice"))
+    second = stack.enter_context(open_link(served, "local-4"))
     say(second, HELLO)
     assert end_of(first) == 4000
     say(second, load("job-1"))
-    eventually(lambda: ("twice", load("job-1")) in listener.heard)
-    assert ("twice", "gone") not in listener.heard
+    eventually(lambda: ("local-4", load("job-1")) in listener.heard)
+    assert ("local-4", "gone") not in listener.heard
     assert len(served.gateways) == 1
 
 
@@ -251,17 +252,17 @@ def test_the_end_of_a_gateway_is_no_news_any_more_when_it_is_back(
     served: Served, listener: Listener, stack: ExitStack, eventually: Eventually
 ) -> None:
     listener.go_on.clear()
-    with open_link(served, "again") as link:
+    with open_link(served, "local-5") as link:
         say(link, HELLO, load("slow"))
-        eventually(lambda: ("again", HELLO) in listener.heard)
+        eventually(lambda: ("local-5", replace(HELLO, number=5)) in listener.heard)
     eventually(lambda: len(served.gateways) == 0)
-    link = stack.enter_context(open_link(served, "again"))
+    link = stack.enter_context(open_link(served, "local-5"))
     say(link, HELLO)
     assert answer_to(link, TOKEN).name == "admin"
     listener.go_on.set()
     say(link, load("job-1"))
-    eventually(lambda: ("again", load("job-1")) in listener.heard)
-    assert ("again", "gone") not in listener.heard
+    eventually(lambda: ("local-5", load("job-1")) in listener.heard)
+    assert ("local-5", "gone") not in listener.heard
 
 
 def test_a_token_is_answered_with_what_its_holder_may(served: Served, stack: ExitStack) -> None:
@@ -309,7 +310,7 @@ def test_gateways_are_told_at_once_when_what_somebodys_tokens_open_has_changed(
 ) -> None:
     served.add_user("cid")
     people = served.people
-    links = [stack.enter_context(open_link(served, name)) for name in ("one", "two")]
+    links = [stack.enter_context(open_link(served, name)) for name in ("local", "local-1")]
     for link in links:
         say(link, HELLO)
         assert answer_to(link, TOKEN).name == "admin"
@@ -389,7 +390,7 @@ def test_a_server_that_ends_for_good_retires_those_who_are_there_and_those_who_c
         say(first, HELLO, load("job-1"))
         served.gateways.retire()
         assert next_of(first) == Retire()
-        second = links.enter_context(open_link(served, "another"))
+        second = links.enter_context(open_link(served, "local-1"))
         say(second, HELLO)
         assert next_of(second) == Retire()
         served.gateways.close_all()
@@ -401,6 +402,7 @@ class Kernels:
 
     def __init__(self) -> None:
         self.applied: list[Serve] = []
+        self.counted: dict[JobId, VersionTotals] = {}
 
     def apply(self, serve: Serve) -> None:
         self.applied.append(serve)
@@ -410,6 +412,9 @@ class Kernels:
 
     def ready(self) -> tuple[TaskId, ...]:
         return (TaskId("job-1.1"),)
+
+    def totals(self, job_id: JobId) -> VersionTotals | None:
+        return self.counted.get(job_id)
 
 
 async def ask_on(callers: KnownCallers, token: str) -> None:

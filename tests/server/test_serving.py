@@ -12,8 +12,12 @@ from pliant.core.serving import GatewayHello, KernelHung, KernelReady, Load, Ver
 from pliant.server.serving import GatewayNews
 
 
-def hello(pid: int, grpc_address: str = "127.0.0.1:7313", ready: tuple[TaskId, ...] = ()) -> GatewayHello:
-    return GatewayHello(pid=pid, http_url="http://127.0.0.1:7312", grpc_address=grpc_address, ready=ready)
+def hello(
+    pid: int, number: int = 0, machine: str = "", url: str = "http://127.0.0.1:7312", ready: tuple[TaskId, ...] = ()
+) -> GatewayHello:
+    return GatewayHello(
+        pid=pid, number=number, machine=machine, http_url=url, grpc_address="127.0.0.1:7313", ready=ready
+    )
 
 
 @pytest.fixture
@@ -29,20 +33,22 @@ def served_job(server: Served) -> JobId:
     return job_id
 
 
-def test_people_are_sent_to_the_first_gateway_that_is_connected_and_to_the_last_one_while_none_is(
+def test_people_are_sent_to_the_first_gateway_of_each_machine_and_to_the_last_ones_while_none_is_connected(
     news: GatewayNews,
 ) -> None:
-    def place_after(change: Callable[[], None]) -> GatewayHello | None:
-        change()
-        return news.place
+    first, second, far = hello(1), hello(2, 1), hello(3, 2, "gpu3")
 
-    assert place_after(lambda: None) is None
-    assert place_after(lambda: news.gateway_ready("local-1", hello(2, "second"))) == hello(2, "second")
-    assert place_after(lambda: news.gateway_ready("local", hello(1))) == hello(1)
-    assert place_after(lambda: news.gateway_ready("local-2", hello(3))) == hello(1)
-    assert place_after(lambda: news.gateway_gone("local")) == hello(2, "second")
-    assert place_after(lambda: news.gateway_gone("local-1")) == hello(3)
-    assert place_after(lambda: news.gateway_gone("local-2")) == hello(3)
+    def places_after(change: Callable[[], None]) -> tuple[GatewayHello, ...]:
+        change()
+        return news.places
+
+    assert places_after(lambda: None) == ()
+    assert places_after(lambda: news.gateway_ready("gpu3-2", far)) == (far,)
+    assert places_after(lambda: news.gateway_ready("local-1", second)) == (second, far)
+    assert places_after(lambda: news.gateway_ready("local", first)) == (first, far)
+    assert places_after(lambda: news.gateway_gone("local")) == (second, far)
+    assert places_after(lambda: news.gateway_gone("local-1")) == (far,)
+    assert places_after(lambda: news.gateway_gone("gpu3-2")) == (far,)
 
 
 def test_what_several_gateways_report_is_shown_as_one(server: Served, news: GatewayNews) -> None:

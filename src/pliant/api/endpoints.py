@@ -139,6 +139,20 @@ class VersionView(EndpointVersion):
     kernels: tuple[KernelView, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayView:
+    """Where endpoints are asked on one machine. All gateways answer for all endpoints."""
+
+    machine: str | None
+    """On which it runs; null: on the server's own."""
+    http_url: str
+    """Such as `https://gpu3.example.org:7312`."""
+    grpc_address: str | None
+    """Such as `gpu3.example.org:7313`; null: it speaks no gRPC."""
+    certificate: str | None
+    """In PEM form, which it shows and those who ask it have to trust; null: the server's."""
+
+
 @view
 class EndpointView(EndpointSettings, Owned):
     """An endpoint."""
@@ -159,6 +173,8 @@ class EndpointView(EndpointSettings, Owned):
     """Where the gateway is asked, such as `http://127.0.0.1:7312`; null while there is none."""
     grpc_address: str | None
     """Where it is asked over gRPC, such as `127.0.0.1:7313`; null while there is none."""
+    gateways: tuple[GatewayView, ...]
+    """All machines where it is asked, the one of `http_url` first."""
     colour: int | None
     """Of its versions in charts, 0 to 23; null while none runs."""
     created_at: float
@@ -175,6 +191,8 @@ class EndpointAddress:
     """Such as `http://127.0.0.1:7312`; null while there is no gateway."""
     grpc_address: str | None
     """Such as `127.0.0.1:7313`; null while there is none."""
+    gateways: tuple[GatewayView, ...]
+    """All machines where it is asked, the one of `http_url` first."""
     ready: bool
     """Requests are taken: a kernel is there, or the first request brings one."""
     inputs: tuple[object, ...]
@@ -230,6 +248,7 @@ def address_of(view: EndpointView) -> EndpointAddress:
         name=view.name,
         http_url=view.http_url,
         grpc_address=view.grpc_address,
+        gateways=view.gateways,
         ready=view.state in ("serving", "idle"),
         inputs=tuple(inputs) if isinstance(inputs, list | tuple) else (),
     )

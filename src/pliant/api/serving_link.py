@@ -6,13 +6,28 @@ The messages are the dataclasses of `pliant.core.serving`. A gateway proves its 
 
 import hashlib
 import hmac
+import math
+from collections.abc import Collection, Mapping
 from typing import Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from pliant.api.faults import problems_of
 from pliant.core.errors import InvalidInput
-from pliant.core.serving import CountedLoads, FromGateway, ToGateway
+from pliant.core.job import JobId
+from pliant.core.serving import (
+    AskTotals,
+    CountedLoads,
+    CountedTimes,
+    FromGateway,
+    SharedRow,
+    SharedUse,
+    ToGateway,
+    TotalsElsewhere,
+    TotalsSaid,
+    TotalsWanted,
+    UseElsewhere,
+)
 from pliant.core.time_counts import are_counts
 
 GATEWAY_PATH: Final = "/v1/gateway"
@@ -21,14 +36,34 @@ MAX_FRAME_BYTES: Final = 16 << 20
 """A gateway takes no longer frame."""
 MAX_FROM_GATEWAY_BYTES: Final = 1 << 20
 """The server takes no longer one: what its WebSockets take of anybody."""
+MAX_ROWS: Final = 2000
+"""Limits that one message says the use of; what more there is comes in the next one."""
+MAX_USE: Final = 1_000_000
+"""Requests, or seconds, that a gateway can use of one limit."""
+MAX_JOBS: Final = 64
+"""Versions that one question about totals names."""
+_MAX_ANSWERS: Final = 64
+"""Of gateways, to one question."""
+_MAX_SIZES: Final = 128
+"""Of batches."""
+_MOST: Final = 1 << 53
+_KEY_DIGITS: Final = 32
 
 _FROM_GATEWAY: Final[TypeAdapter[FromGateway]] = TypeAdapter(Annotated[FromGateway, Field(discriminator="kind")])
 _TO_GATEWAY: Final[TypeAdapter[ToGateway]] = TypeAdapter(Annotated[ToGateway, Field(discriminator="kind")])
 
 
-def gateway_key(secret: bytes) -> str:
-    """Return what opens the link to the gateways of a server: derived from its secret, and never sent."""
-    return hmac.new(secret, b"gateway", hashlib.sha256).hexdigest()
+def gateway_key(secret: bytes, machine: str = "", fingerprint: str = "") -> str:
+    """Return what opens the link of the gateways of a machine: derived from the server's secret.
+
+    Args:
+        secret: of the server.
+        machine: another one, which is sent its key over the link of its agent; empty: the server's own, whose key is
+            never sent.
+        fingerprint: of that machine's own key in the pool: a later machine of its name has another one.
+    """
+    whose = f"gateway {machine} {fingerprint}" if machine else "gateway"
+    return hmac.new(secret, whose.encode(), hashlib.sha256).hexdigest()
 
 
 def encode_from_gateway(message: FromGateway) -> str:
@@ -51,8 +86,15 @@ def decode_from_gateway(frame: str | bytes) -> FromGateway:
         message = _FROM_GATEWAY.validate_json(frame)
     except ValidationError as error:
         raise InvalidInput(*problems_of(error)) from error
-    if isinstance(message, CountedLoads):
-        _require_counts(message)
+    match message:
+        case CountedLoads():
+            _require_counts(message)
+        case SharedUse():
+            _require_rows(message.rows)
+        case AskTotals():
+            _require_few("job_ids", message.job_ids)
+        case TotalsSaid():
+            _require_totals(message.totals)
     return message
 
 
@@ -63,9 +105,30 @@ def decode_to_gateway(frame: str | bytes) -> ToGateway:
         InvalidInput: the frame is not such a message.
     """
     try:
-        return _TO_GATEWAY.validate_json(frame)
+        message = _TO_GATEWAY.validate_json(frame)
     except ValidationError as error:
         raise InvalidInput(*problems_of(error)) from error
+    match message:
+        case UseElsewhere():
+            _require_rows(message.rows)
+        case TotalsWanted():
+            _require_few("job_ids", message.job_ids)
+        case TotalsElsewhere():
+            _require_few("totals", message.totals, _MAX_ANSWERS)
+            for totals in message.totals:
+                _require_totals(totals)
+    return message
+
+
+def can_be_counted(times: CountedTimes) -> bool:
+    """Tell whether a gateway can have counted this: nothing is negative or beyond all measure."""
+    sums = (times.success, times.fail, times.queue, times.service, *times.batches.values())
+    return (
+        len(times.batches) <= _MAX_SIZES
+        and all(0 <= size < _MOST for size in times.batches)
+        and all(0 <= num < _MOST and 0 <= seconds < _MOST for num, seconds in sums)
+        and (times.idle_s is None or 0 <= times.idle_s < _MOST)
+    )
 
 
 def _require_counts(message: CountedLoads) -> None:
@@ -74,3 +137,24 @@ def _require_counts(message: CountedLoads) -> None:
             raise InvalidInput.at(
                 "versions", f"the counts of {load.job_id:.50} by size cannot be: send what was counted"
             )
+
+
+def _require_rows(rows: Mapping[str, SharedRow]) -> None:
+    _require_few("rows", rows, MAX_ROWS)
+    for key, row in rows.items():
+        if len(key) != _KEY_DIGITS or not set(key) <= set("0123456789abcdef"):
+            raise InvalidInput.at("rows", f"{key:.50} is no key: send {_KEY_DIGITS} hex digits")
+        if not 0 <= row.num <= MAX_USE or not math.isfinite(row.spent_s) or not 0 <= row.spent_s <= MAX_USE:
+            raise InvalidInput.at("rows", f"{row} cannot be used: send numbers from 0 to {MAX_USE}")
+
+
+def _require_totals(totals: Mapping[JobId, CountedTimes]) -> None:
+    _require_few("totals", totals)
+    for job_id, times in totals.items():
+        if not can_be_counted(times):
+            raise InvalidInput.at("totals", f"what is said of {job_id:.50} cannot be: send what was counted")
+
+
+def _require_few(field: str, several: Collection[object], most: int = MAX_JOBS) -> None:
+    if len(several) > most:
+        raise InvalidInput.at(field, f"there are {len(several)}: send at most {most}")

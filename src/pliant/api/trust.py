@@ -23,6 +23,8 @@ class Trust:
 
     certificate: Path | None = None
     """PEM: the server's own certificate, or its authority's; None: the authorities that this machine trusts."""
+    pem: str | None = None
+    """The same as text, in the place of a file."""
     server_name: str | None = None
     """The name that must stand in the server's certificate; None: the host in its URL."""
 
@@ -33,11 +35,13 @@ class Trust:
             InvalidInput: the file cannot be read, or holds no certificate.
         """
         try:
-            context = ssl.create_default_context(cafile=None if self.certificate is None else str(self.certificate))
+            file = None if self.certificate is None else str(self.certificate)
+            context = ssl.create_default_context(cafile=file, cadata=self.pem)
         except OSError as error:
-            message = f"the certificate {self.certificate} cannot be used ({error}); give the one that the server names"
+            which = "of a gateway" if self.certificate is None else self.certificate
+            message = f"the certificate {which} cannot be used ({error}); give the one that the server names"
             raise InvalidInput.at("PLIANT_CA", message) from error
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        if self.certificate is not None:
+        if self.certificate is not None or self.pem is not None:
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a server's own certificate is enough
         return context

@@ -12,6 +12,33 @@ from pliant.core.histogram import Histogram
 from pliant.core.job import JobId, TaskId
 from pliant.core.serving_profile import ServingProfile
 
+# Both ways
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedRow:
+    """What a gateway uses of one limit that holds for all gateways together."""
+
+    num: int
+    """Requests that it counts under way now."""
+    spent_s: float = 0.0
+    """By so many seconds it has moved on, since it said so last, when the limit's bucket is full again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedTimes:
+    """What a gateway has counted of a version since it began to serve it: how often, and seconds together."""
+
+    success: tuple[int, float]
+    fail: tuple[int, float]
+    queue: tuple[int, float]
+    service: tuple[int, float]
+    batches: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    """By size."""
+    idle_s: float | None = None
+    """Since the last request; None: there was none."""
+
+
 # From the server
 
 
@@ -116,15 +143,66 @@ class SwitchOutcome:
     kind: Literal["switch_outcome"] = "switch_outcome"
 
 
-ToGateway = Serve | Answer | SwitchOutcome | Forget | Retire
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseElsewhere:
+    """What a gateway on another machine uses of limits that hold for all together; see `SharedUse`."""
+
+    gateway: int
+    """Its number."""
+    rows: Mapping[str, SharedRow]
+    is_whole: bool
+    """It uses nothing else; otherwise all else is as before."""
+    kind: Literal["use_elsewhere"] = "use_elsewhere"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalsWanted:
+    """A gateway on another machine wants to know what you have counted of these versions: say `TotalsSaid`."""
+
+    number: int
+    """Of the question, for the answer."""
+    job_ids: tuple[JobId, ...]
+    kind: Literal["totals_wanted"] = "totals_wanted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalsElsewhere:
+    """What gateways on other machines have counted of versions: of those that have answered in time."""
+
+    number: int
+    """Of the question."""
+    totals: tuple[Mapping[JobId, CountedTimes], ...]
+    """One for each of them."""
+    kind: Literal["totals_elsewhere"] = "totals_elsewhere"
+
+
+ToGateway = Serve | Answer | SwitchOutcome | Forget | Retire | UseElsewhere | TotalsWanted | TotalsElsewhere
 
 # From a gateway
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelEntry:
+    """Where kernels of other machines connect to me, over TLS."""
+
+    host: str
+    port: int
+    server_name: str | None = None
+    """By which name they check the certificate; None: by `host`."""
+    certificate: str = ""
+    """PEM, the one that counts; empty: the server's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayHello:
     """First message of every connection: where I listen, and which kernels are ready."""
 
+    number: int = 0
+    """Mine, among all gateways of the server; those of its own machine come first."""
+    machine: str = ""
+    """On which I run; empty: on the server's own."""
+    kernels: KernelEntry | None = None
+    """None: the server need not tell them."""
     pid: int
     http_url: str
     """Where people reach me, such as `http://127.0.0.1:7312`."""
@@ -260,4 +338,38 @@ class Switch:
     kind: Literal["switch"] = "switch"
 
 
-FromGateway = GatewayHello | KernelReady | KernelHung | Load | CountedLoads | Ask | Switch
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedUse:
+    """What I use of limits that hold for all gateways together; said only where some are on other machines."""
+
+    rows: Mapping[str, SharedRow]
+    """By the limit's key, in hex digits: what has changed since I said so last."""
+    is_whole: bool = False
+    """I use nothing else; so on every new connection."""
+    kind: Literal["shared_use"] = "shared_use"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskTotals:
+    """What have the gateways on other machines counted of these versions?"""
+
+    number: int
+    """My own, for the answer."""
+    job_ids: tuple[JobId, ...]
+    kind: Literal["ask_totals"] = "ask_totals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalsSaid:
+    """What I have counted of versions that somebody wants to know about."""
+
+    number: int
+    """Of `TotalsWanted`."""
+    totals: Mapping[JobId, CountedTimes]
+    """Of those that I serve."""
+    kind: Literal["totals_said"] = "totals_said"
+
+
+FromGateway = (
+    GatewayHello | KernelReady | KernelHung | Load | CountedLoads | Ask | Switch | SharedUse | AskTotals | TotalsSaid
+)

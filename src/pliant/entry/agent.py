@@ -14,8 +14,10 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -30,15 +32,18 @@ from pliant.cluster.link.messages import Join, JoinRefused, NodeRules
 from pliant.cluster.link.node_link import NodeLink, NodeLinkSettings
 from pliant.cluster.link.versions import versions
 from pliant.cluster.mirror.grants import ENVIRONMENTS
+from pliant.cluster.mirror.mirror import Mirror
 from pliant.cluster.zygote.deadline import OrphanDeadline
 from pliant.core.errors import Conflict, InvalidInput, PliantError, Unavailable
 from pliant.core.job import NodeId
 from pliant.core.joining import machine_name_fault, parse_join_token
 from pliant.entry.agent_environments import MachineBuilder, strangeness
 from pliant.entry.agent_files import open_files, read_announced
+from pliant.entry.agent_gateway import AgentGateway, GatewayMachine, GatewayWishes, gateway_options
 from pliant.entry.clock import SystemClock
+from pliant.entry.gateway_process import STATE, retire_left
 from pliant.entry.labels import label_problems, read_labels
-from pliant.entry.own_machine import AGENTS_FILE, QUIET, SHARED_MEMORY, homes
+from pliant.entry.own_machine import AGENTS_FILE, QUIET, SERVER_FILE, SHARED_MEMORY, homes
 from pliant.files.lock import take_lock
 from pliant.isolation.variables import allowed
 
@@ -72,6 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--interface", default=AUTO, help="where others reach its tasks: a name, an address, a network")
     patience_help = "end if no server was reached for so long, and the tasks have ended; left out: wait for one"
     parser.add_argument("--patience-s", type=float, metavar="SECONDS", help=patience_help)
+    parser.add_argument("--serve-host", metavar="ADDRESS", help="of this machine's gateways (--interface)")
+    parser.add_argument("--serve-name", metavar="NAME", help="of this machine to people who ask models (the address)")
+    parser.add_argument("--serve-certificate", type=Path, metavar="FILE", help="that the gateways show (one is made)")
+    parser.add_argument("--serve-key", type=Path, metavar="FILE", help="the private key of the certificate")
     parser.add_argument("--entry", default=ENTRY, help="module:function of the tasks' program")
     parser.add_argument("--no-preload", action="store_true", help="tasks import by themselves")
     return parser
@@ -81,6 +90,8 @@ def _serve(options: argparse.Namespace) -> int:
     state_dir = _own_folder(options.state_dir)
     if problems := tuple(label_problems(options.label)):
         raise InvalidInput(*problems)
+    wishes = _wishes(options)
+    wishes.check(_now())
     identity = NodeIdentity(state_dir / "identity")
     given = None if options.join is None else read_server_host(options.join)
     _join(options, identity, given)
@@ -91,7 +102,7 @@ def _serve(options: argparse.Namespace) -> int:
             identity=identity, incarnation=incarnation, versions=versions(), servers=servers.all, now=SystemClock().now
         )
     )
-    connection = link.connect(_log.warning, options.patience_s)
+    connection = _connect(link, options.patience_s, state_dir)
     servers.learn(connection)
     host = address_of(options.interface, connection.address.host)
     rules = connection.welcome.rules
@@ -106,17 +117,9 @@ def _serve(options: argparse.Namespace) -> int:
         settings = replace(settings, strange_environments={str(Path(rules.home) / ENVIRONMENTS): why})
     deadline = OrphanDeadline(state_dir, connection.welcome.orphan_s)
     mailbox = Mailbox(link.send)
-
-    def refused(refusal: JoinRefused) -> None:
-        if mailbox.hang_up():
-            _log.error("the server does not want this machine any more: %s", refusal.reason)
-        if refusal.is_removed:
-            deadline.end()
-
-    link.renewed, link.refused = _begin_again, refused
+    gateway = _open_gateway(rules, wishes, settings, base_env)
     agent = Agent(settings, mailbox, clock=SystemClock(), base_env=base_env, deadline=deadline, files=files)
-    if files is not None:
-        link.linked = files.refresh
+    _hear(link, mailbox, deadline, gateway, files)
     link.serve(mailbox.put, deadline)
     _log.info(
         "%s serves the server at %s; its tasks are reached at %s", identity.name, connection.address, settings.host
@@ -124,10 +127,73 @@ def _serve(options: argparse.Namespace) -> int:
     try:
         agent.run()
         link.close()
+        if not agent.is_superseded:
+            gateway.retire()
     finally:
         if files is not None:
             files.close()
     return 2
+
+
+def _connect(link: NodeLink, patience_s: float | None, state_dir: Path) -> ServerConnection:
+    """Return the first connection; if the server does not want this machine, its gateways end."""
+    try:
+        return link.connect(_log.warning, patience_s)
+    except RefusedByServerError as error:
+        if error.refused.is_removed:
+            retire_left(state_dir / STATE)
+        raise
+
+
+def _hear(
+    link: NodeLink, mailbox: Mailbox, deadline: OrphanDeadline, gateway: AgentGateway, files: Mirror | None
+) -> None:
+    """Have done what follows from news of the link, from now on; the connection that there is, is news."""
+
+    def refused(refusal: JoinRefused) -> None:
+        if mailbox.hang_up():
+            _log.error("the server does not want this machine any more: %s", refusal.reason)
+        if refusal.is_removed:
+            deadline.end()
+            threading.Thread(target=gateway.retire, name="pliant-agent-gateway", daemon=True).start()
+
+    def linked() -> None:
+        if files is not None:
+            files.refresh()
+        gateway.ensure()
+
+    link.renewed, link.refused, link.linked = _begin_again, refused, linked
+    gateway.ensure()
+
+
+def _open_gateway(
+    rules: NodeRules, wishes: GatewayWishes, settings: AgentSettings, env: Mapping[str, str]
+) -> AgentGateway:
+    """Return who keeps the gateways that the server wants here.
+
+    Raises:
+        InvalidInput: their certificate is of no use.
+        Unavailable: there is none.
+    """
+    machine = GatewayMachine(
+        name=settings.node_id,
+        host=settings.host,
+        state_dir=settings.state_dir,
+        server_file=Path(rules.home) / SERVER_FILE,
+        env=env,
+    )
+    wanted = None if rules.gateway is None else gateway_options(rules.gateway, wishes, machine, _now())
+    return AgentGateway(settings.state_dir, wanted)
+
+
+def _wishes(options: argparse.Namespace) -> GatewayWishes:
+    return GatewayWishes(
+        host=options.serve_host, name=options.serve_name, certificate=options.serve_certificate, key=options.serve_key
+    )
+
+
+def _now() -> datetime:
+    return datetime.fromtimestamp(SystemClock().now(), UTC)
 
 
 def _own_folder(path: Path) -> Path:

@@ -79,7 +79,7 @@ def open_files(
     bringer = Bringer(home=home, data_root=data_root, shared=shared)
     bringer.neighbours = NeighbourServer(host, state_dir, bringer.find)
     server = FileServer(servers=servers, identity=identity, versions=versions())
-    return Mirror(server, bringer, state_dir, maker)
+    return Mirror(server, bringer, state_dir, maker, keeps_address=rules.gateway is not None)
 
 
 def _sees(home: Path, rules: NodeRules) -> bool:

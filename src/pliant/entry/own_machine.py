@@ -6,6 +6,8 @@ from typing import Final
 
 AGENTS_FILE: Final = Path("address") / "agents.json"
 """In the state folder: where agents find the server, and by what they see that it is the same folder."""
+SERVER_FILE: Final = Path("address") / "server.json"
+"""There: where clients on this machine, tasks and gateways find the server."""
 _SHARED: Final = ".pliant-shared-"
 _NUM_DIGITS: Final = 12
 QUIET: Final = {"TORCH_CPP_LOG_LEVEL": "ERROR"}

@@ -9,6 +9,7 @@ from pliant.api.endpoints import (
     EndpointPatch,
     EndpointState,
     EndpointView,
+    GatewayView,
     KernelState,
     KernelView,
     VersionView,
@@ -30,18 +31,18 @@ class ShownEndpoints:
 
     Args:
         statuses: returns how all versions stand that run.
-        place: returns what the gateway said of itself; None while there is none.
+        places: returns what gateways said of themselves, one of each machine; none while there are none.
     """
 
     def __init__(
         self,
         catalog: EndpointCatalog,
         statuses: Callable[[], Mapping[JobId, VersionStatus]],
-        place: Callable[[], GatewayHello | None],
+        places: Callable[[], tuple[GatewayHello, ...]],
     ) -> None:
         self._catalog = catalog
         self._statuses = statuses
-        self._place = place
+        self._places = places
 
     def page(self, caller: Principal, after: str, limit: int) -> EndpointPage:
         """Return endpoints that somebody sees, in the order of their names."""
@@ -99,7 +100,7 @@ class ShownEndpoints:
         traffic = kept.noun.traffic_now
         versions = tuple(_version(one, traffic.get(one.number, 0), statuses) for one in kept.noun.versions)
         state, reason = state_of(kept.noun, versions)
-        place = self._place()
+        gateways = tuple(map(_gateway, self._places()))
         running = [one.job_id for one in kept.noun.versions if one.job_id is not None]
         return fill(
             EndpointView,
@@ -109,8 +110,9 @@ class ShownEndpoints:
             exchange=describe(kept.noun, statuses),
             state=state,
             reason=reason,
-            http_url=None if place is None else place.http_url,
-            grpc_address=None if place is None else place.grpc_address or None,
+            http_url=gateways[0].http_url if gateways else None,
+            grpc_address=gateways[0].grpc_address if gateways else None,
+            gateways=gateways,
             colour=next((statuses[job_id].colour for job_id in running if job_id in statuses), None),
         )
 
@@ -160,6 +162,15 @@ def _version(version: EndpointVersion, traffic: int, statuses: Mapping[JobId, Ve
         demand=status.demand,
         load=status.load,
         kernels=tuple(map(_kernel, status.kernels)),
+    )
+
+
+def _gateway(hello: GatewayHello) -> GatewayView:
+    return GatewayView(
+        machine=hello.machine or None,
+        http_url=hello.http_url,
+        grpc_address=hello.grpc_address or None,
+        certificate=(hello.kernels.certificate or None) if hello.kernels is not None else None,
     )
 
 

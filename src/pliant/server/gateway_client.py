@@ -16,7 +16,9 @@ import h11
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
 
+from pliant.api.endpoints import GatewayView
 from pliant.api.server_address import ServerAddress
+from pliant.api.trust import Trust
 from pliant.core.errors import Unavailable
 from pliant.server.context import Context
 
@@ -34,26 +36,28 @@ _GONE: Final = (OSError, EOFError, h11.ProtocolError, ssl.SSLError)
 
 
 class GatewayClient:
-    """Asks the gateway of this server.
+    """Asks the gateways of this server.
 
     Args:
-        address: of the server, whose certificate the gateway has, too.
+        address: of the server, whose certificate the gateways of its own machine have, too.
     """
 
     def __init__(self, address: ServerAddress) -> None:
         self._address = address
 
     async def ask(
-        self, url: str, path: str, token: str, request: Request, passed: Collection[bytes] = PASSED
+        self, gateway: GatewayView, path: str, token: str, request: Request, passed: Collection[bytes] = PASSED
     ) -> StreamingResponse:
-        """Return the gateway's answer to a request, of whose headers it gets those that are named.
+        """Return a gateway's answer to a request, of whose headers it gets those that are named.
 
         Raises:
             Unavailable: the gateway does not answer.
         """
-        exchange = await self._connect(url)
+        exchange = await self._connect(gateway)
         try:
-            head = await exchange.send(path, _headers(urlsplit(url).netloc, token, request, passed), request)
+            head = await exchange.send(
+                path, _headers(urlsplit(gateway.http_url).netloc, token, request, passed), request
+            )
         except BaseException as error:
             exchange.close()
             if isinstance(error, _GONE):
@@ -62,10 +66,12 @@ class GatewayClient:
         headers = {name.decode(): value.decode("latin-1") for name, value in head.headers if name not in _DROPPED}
         return StreamingResponse(exchange.body(), status_code=head.status_code, headers=headers)
 
-    async def _connect(self, url: str) -> "_Exchange":
-        parts = urlsplit(url)
+    async def _connect(self, gateway: GatewayView) -> "_Exchange":
+        parts = urlsplit(gateway.http_url)
         tls, name = None, None
-        if parts.scheme == "https":
+        if parts.scheme == "https" and gateway.certificate is not None:
+            tls, name = Trust(pem=gateway.certificate).context(), parts.hostname
+        elif parts.scheme == "https":
             tls, name = self._address.tls(), self._address.server_name() or parts.hostname
         port = parts.port or (443 if tls else 80)
         opening = asyncio.open_connection(parts.hostname, port, ssl=tls, server_hostname=name, limit=_CHUNK)

@@ -8,11 +8,11 @@ Knows no endpoint.
 
 import asyncio
 import logging
-import re
+import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -26,6 +26,7 @@ from pliant.core.ports import Clock
 from pliant.core.serving import (
     Answer,
     Ask,
+    AskTotals,
     CountedLoads,
     Forget,
     FromGateway,
@@ -35,22 +36,29 @@ from pliant.core.serving import (
     Load,
     Retire,
     Serve,
+    SharedUse,
     Switch,
     SwitchOutcome,
+    ToGateway,
+    TotalsSaid,
+    UseElsewhere,
 )
 from pliant.people.authenticator import Authenticator
+from pliant.server.gateway_relay import GatewayRelay
 from pliant.server.middleware.problems import problem_response
 
 log = logging.getLogger(__name__)
 
 VALID_S: Final = 30.0
 """So long a gateway takes for true whose a token is; who was disabled is refused after that at the latest."""
+SILENT_S: Final = 6.0
+"""A gateway of another machine of which nothing is heard for so long may be on one that is lost; it says something four
+times a second. One of the server's own machine that says nothing is a process that stands still, and stays."""
 _MAX_QUESTIONS: Final = 1024
 """Under way at once, of one gateway; it asks fewer."""
 _MAX_WAITING: Final = 1000
 """Messages that are not taken yet; then no more are read."""
 _NUM_THREADS: Final = 4
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,50}")
 _REPLACED, _REFUSED, _GOING_AWAY = 4000, 1008, 1001
 
 
@@ -76,11 +84,25 @@ class _Close:
     reason: str
 
 
-class _Connection:
-    """One accepted WebSocket and what waits to be sent on it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownGateway:
+    """A gateway that this server may have."""
 
-    def __init__(self, websocket: WebSocket) -> None:
+    number: int
+    """Among all of them."""
+    machine: str = ""
+    """On which it runs; empty: the server's own."""
+    key: str = field(repr=False)
+    """What it and the server prove to each other; see `pliant.api.serving_link.gateway_key`."""
+
+
+class _Connection:
+    """One accepted WebSocket and what waits to be sent on it; what `more` returns is sent last."""
+
+    def __init__(self, websocket: WebSocket, known: KnownGateway, more: Callable[[], UseElsewhere | None]) -> None:
         self.websocket = websocket
+        self.known = known
+        self._more = more
         self.is_greeted = False
         self._serve: str | None = None
         self._items: deque[str | _Close] = deque()
@@ -96,9 +118,18 @@ class _Connection:
         self._items.append(item)
         self._changed.set()
 
+    def wake(self) -> None:
+        """Send what `more` returns, until it is None."""
+        self._changed.set()
+
     def _next(self) -> str | _Close | None:
         frame, self._serve = self._serve, None
-        return frame if frame is not None or not self._items else self._items.popleft()
+        if frame is not None:
+            return frame
+        if self._items:
+            return self._items.popleft()
+        more = self._more()
+        return None if more is None else encode_to_gateway(more)
 
     async def write(self) -> None:
         """Send what is queued until the end is reached."""
@@ -119,17 +150,27 @@ class GatewayHub:
     """All links of gateways of this server.
 
     Args:
-        key: what gateways and server prove to each other; see `pliant.api.serving_link.gateway_key`.
+        own: those of the server's own machine, by the names that they connect with.
         challenge: of this server; see `pliant.core.link_proof`.
         clock: says when tokens end.
+        find_other: returns the one of another machine that connects with a name; None if there is none now. It may
+            wait, and raise `PliantError` if it waits in vain.
     """
 
-    def __init__(self, key: str, challenge: str, clock: Clock) -> None:
-        self._key = key
+    def __init__(
+        self,
+        own: Mapping[str, KnownGateway],
+        challenge: str,
+        clock: Clock,
+        find_other: Callable[[str], KnownGateway | None] = lambda _name: None,
+    ) -> None:
+        self._own = own
+        self._find_other = find_other
         self._challenge = challenge
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connections: dict[str, _Connection] = {}
+        self._relay = GatewayRelay()
         self._serve: str | None = None
         self._is_retired = False
         self._num_changes = 0
@@ -162,6 +203,11 @@ class GatewayHub:
         self._is_retired = True
         self._on_loop(lambda: self._put_all(_RETIRE))
 
+    def drop(self, machine: str) -> None:
+        """Close the links of the gateways of a machine, which was removed from the pool; from any thread."""
+        gone = _Close(code=_REFUSED, reason=f"{machine} was removed from the pool")
+        self._on_loop(lambda: self._put_all(gone, machine))
+
     def close_all(self) -> None:
         """Close every link, since the server stops; from any thread."""
         self._on_loop(lambda: self._put_all(_Close(code=_GOING_AWAY, reason="the server stops")))
@@ -171,9 +217,11 @@ class GatewayHub:
             if self._serve is not None:
                 connection.serve(self._serve)
 
-    def _put_all(self, item: str | _Close) -> None:
+    def _put_all(self, item: str | _Close, machine: str | None = None) -> None:
+        """Send something to the gateways of a machine; None: to all."""
         for connection in self._connections.values():
-            connection.put(item)
+            if machine is None or connection.known.machine == machine:
+                connection.put(item)
 
     def _on_loop(self, act: Callable[[], None]) -> None:
         if self._loop is not None and not self._loop.is_closed():
@@ -210,14 +258,15 @@ class GatewayHub:
             switch: starts and stops endpoints.
         """
         name = websocket.query_params.get("gateway", "")
-        answer = self._answer(name, websocket.headers.get("authorization", ""))
-        if not answer.is_open:
+        known = await self._find(name)
+        answer = self._answer(name, known, websocket.headers.get("authorization", ""))
+        if known is None or not answer.is_open:
             refusal = problem_response(Unauthorized(f"this does not open the link of the gateway {name!r:.80}"))
             refusal.headers[PROOF_HEADER] = answer.proof
             await websocket.send_denial_response(refusal)
             return
         await websocket.accept(headers=[(PROOF_HEADER.lower().encode(), answer.proof.encode())])
-        connection = _Connection(websocket)
+        connection = _Connection(websocket, known, lambda: self._next_use(connection, name))
         if (before := self._connections.get(name)) is not None:
             before.put(_Close(code=_REPLACED, reason="a newer connection of this gateway took its place"))
         self._connections[name] = connection
@@ -229,14 +278,26 @@ class GatewayHub:
             await asyncio.gather(writer, return_exceptions=True)
             if self._connections.get(name) is connection:
                 del self._connections[name]
+                self._relay.leave(name)
                 if connection.is_greeted:
                     await self._said.put((name, None))
 
-    def _answer(self, name: str, authorization: str) -> LinkAnswer:
+    async def _find(self, name: str) -> KnownGateway | None:
+        """Return the gateway that connects with a name; None if there is none now."""
+        if name in self._own:
+            return self._own[name]
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._find_other, name)
+        except PliantError as error:  # the database does not answer; the gateway comes again
+            log.warning("whose gateway %s is cannot be found out: %s", name, error)
+            return None
+
+    def _answer(self, name: str, known: KnownGateway | None, authorization: str) -> LinkAnswer:
         nonce, proof = read_authorization(authorization)
         opening = LinkProof(task_id=name, challenge=self._challenge, nonce=nonce)
-        is_open = opening.proves("task", self._key, proof) and _NAME.fullmatch(name) is not None
-        return LinkAnswer(is_open=is_open, proof=opening.of("open" if is_open else "refused", self._key))
+        key = secrets.token_hex() if known is None else known.key  # nobody has the one of a gateway that there is not
+        is_open = opening.proves("task", key, proof)
+        return LinkAnswer(is_open=is_open, proof=opening.of("open" if is_open else "refused", key))
 
     async def _read(
         self,
@@ -251,17 +312,20 @@ class GatewayHub:
             message = _decode(await connection.websocket.receive_text())
             if not isinstance(message, GatewayHello):
                 raise InvalidInput.at("kind", f"the first message is {message.kind!r}; say hello first")
-            self._greet(connection)
+            known = connection.known  # not what it says of itself: its key is for this one alone
+            message = replace(message, number=known.number, machine=known.machine)
+            self._greet(connection, name, message)
             while self._connections.get(name) is connection:
-                if isinstance(message, Ask):
-                    _begin(questions, self._answer_question(connection, message, authenticator))
-                elif isinstance(message, Switch):
-                    _begin(questions, _answer_switch(connection, message, switch))
-                else:
+                if (answering := self._answering(connection, name, message, authenticator, switch)) is not None:
+                    _begin(questions, answering)
+                elif not self._pass_on(name, message):
                     await self._said.put((name, message))
-                message = _decode(await connection.websocket.receive_text())
+                async with asyncio.timeout(SILENT_S if known.machine else None):
+                    message = _decode(await connection.websocket.receive_text())
         except WebSocketDisconnect:
             return
+        except TimeoutError:
+            log.warning("nothing was heard of the gateway %s for %g s: it is no address for people", name, SILENT_S)
         except (InvalidInput, KeyError) as error:
             log.warning("the link of the gateway %s is closed: %s", name, error)
             await _shut(connection.websocket, _REFUSED, f"refused: {error}")
@@ -269,13 +333,52 @@ class GatewayHub:
             for question in questions:
                 question.cancel()
 
-    def _greet(self, connection: _Connection) -> None:
+    def _greet(self, connection: _Connection, name: str, hello: GatewayHello) -> None:
         """Tell a gateway that has just come what the others know."""
         connection.is_greeted = True
+        if self._connections.get(name) is connection:
+            self._relay.join(name, hello, connection.wake)
         if self._serve is not None:
             connection.serve(self._serve)
         if self._is_retired:
             connection.put(_RETIRE)
+
+    def _answering(
+        self,
+        connection: _Connection,
+        name: str,
+        message: FromGateway,
+        authenticator: Authenticator,
+        switch: Callable[[Switch], Awaitable[SwitchOutcome]],
+    ) -> Coroutine[Any, Any, None] | None:
+        """Return what answers a question; None if it is none."""
+        match message:
+            case Ask():
+                return self._answer_question(connection, message, authenticator)
+            case Switch():
+                return _answer_switch(connection, message, switch)
+            case AskTotals():
+                return self._answer_totals(connection, name, message)
+        return None
+
+    def _pass_on(self, name: str, message: FromGateway) -> bool:
+        """Pass a message on to other gateways; False if it is not for them."""
+        if isinstance(message, SharedUse):
+            self._relay.take_use(name, message)
+        elif isinstance(message, TotalsSaid):
+            self._relay.take_totals(name, message)
+        return isinstance(message, SharedUse | TotalsSaid)
+
+    def _next_use(self, connection: _Connection, name: str) -> UseElsewhere | None:
+        return self._relay.take_next(name) if self._connections.get(name) is connection else None
+
+    async def _answer_totals(self, connection: _Connection, name: str, asked: AskTotals) -> None:
+        """Find out what gateways of other machines have counted."""
+        connection.put(encode_to_gateway(await self._relay.ask(name, asked, self._put)))
+
+    def _put(self, name: str, message: ToGateway) -> None:
+        if (connection := self._connections.get(name)) is not None:
+            connection.put(encode_to_gateway(message))
 
     async def _answer_question(self, connection: _Connection, ask: Ask, authenticator: Authenticator) -> None:
         """Find out whose a token is."""
@@ -351,8 +454,8 @@ def _hand_over(listener: ServingListener, name: str, message: FromGateway | None
             listener.take_load(name, message)
         case CountedLoads():
             listener.take_load(name, Load(versions=message.versions))
-        case Ask() | Switch():
-            raise AssertionError("questions are answered by the link itself")
+        case Ask() | Switch() | AskTotals() | SharedUse() | TotalsSaid():
+            raise AssertionError("the link itself answers questions and passes on what is for other gateways")
 
 
 def _kind_of(message: FromGateway | None) -> str:

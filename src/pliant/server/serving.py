@@ -24,32 +24,40 @@ class GatewayNews:
     Args:
         kernels: the use cases of control about kernels.
         wake: makes the keeper of endpoints look.
+        tell_kernels: makes known where the kernels of other machines reach a gateway.
     """
 
-    def __init__(self, kernels: KernelRequests, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        kernels: KernelRequests,
+        wake: Callable[[], None],
+        tell_kernels: Callable[[GatewayHello], None] = lambda _hello: None,
+    ) -> None:
         self._kernels = kernels
         self._wake = wake
+        self._tell_kernels = tell_kernels
         self._hellos: dict[str, GatewayHello] = {}
         """Of those that are connected."""
-        self._place: GatewayHello | None = None
+        self._places: tuple[GatewayHello, ...] = ()
         self._loads = GatewayLoads()
         self._hung: OrderedDict[TaskId, str] = OrderedDict()
         """The newest kernels that do not answer, and which gateway said it first."""
 
     @property
-    def place(self) -> GatewayHello | None:
-        """What a gateway said of itself, and where people reach it; None while there is none.
+    def places(self) -> tuple[GatewayHello, ...]:
+        """What gateways said of themselves, and where people reach them: one for each machine, the first by number.
 
-        Of several it is the first by name, since people reach all of them there. When none is connected, it is where
-        the newest listened: it connects again as soon as it can, and people ask it meanwhile.
+        The server's own machine comes first. When none is connected, it is what was so last: they connect again as
+        soon as they can, and people ask them meanwhile.
         """
-        return self._place
+        return self._places
 
     def gateway_ready(self, name: str, hello: GatewayHello) -> None:
         """Take note where a gateway listens, and which of its kernels are ready."""
         self._loads.connect(name, hello.pid)
         self._hellos[name] = hello
-        self._choose_place()
+        self._tell_kernels(hello)
+        self._choose_places()
         for task_id in hello.ready:
             self._kernels.kernel_ready(KernelReady(task_id=task_id))
         self._wake()
@@ -76,9 +84,12 @@ class GatewayNews:
         """Count what waits there no longer."""
         self._loads.disconnect(name)
         self._hellos.pop(name, None)
-        self._choose_place()
+        self._choose_places()
         self._wake()
 
-    def _choose_place(self) -> None:
-        if self._hellos:
-            self._place = self._hellos[min(self._hellos)]
+    def _choose_places(self) -> None:
+        first: dict[str, GatewayHello] = {}
+        for hello in sorted(self._hellos.values(), key=lambda one: one.number):
+            first.setdefault(hello.machine, hello)
+        if first:
+            self._places = tuple(first.values())

@@ -9,7 +9,7 @@ import pytest
 from tests.server.played import Played
 from tests.tiny_gateway import Gateway, tiny_gateway
 
-from pliant.api.endpoints import DeployRequest, EndpointPatch
+from pliant.api.endpoints import DeployRequest, EndpointAddress, EndpointPatch
 from pliant.client import Client
 from pliant.core.errors import (
     Forbidden,
@@ -221,6 +221,24 @@ def test_a_gateway_that_has_gone_elsewhere_is_found_again(
     with pytest.raises(Unavailable):
         client.endpoints.predict("digits", {"x": [1]})
     assert client.endpoints.predict("digits", {"x": [1]})["x"].tolist() == [2]
+
+
+def test_when_a_gateway_does_not_answer_another_one_is_asked_also_while_the_server_is_away(
+    client: Client, shown: Played, folder: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.endpoints.deploy("digits", folder)
+    with tiny_gateway(shown.token) as before:
+        shown.endpoints.http_url, shown.endpoints.other_url = before.url, gateway.url
+        client.endpoints.predict("digits", {"x": [1]})
+
+    def away(name: str) -> EndpointAddress:
+        raise Unavailable(f"no server says where {name} is")
+
+    monkeypatch.setattr(client.endpoints, "address", away)
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1"):
+        client.endpoints.predict("digits", {"x": [1]})
+    assert client.endpoints.predict("digits", {"x": [1]})["x"].tolist() == [2]
+    shown.endpoints.other_url = None
 
 
 def test_without_a_gateway_there_is_nobody_to_ask(client: Client, folder: Path) -> None:

@@ -96,6 +96,7 @@ class Pool:
         home = self.root / "home"
         (home / AGENTS_FILE).parent.mkdir(parents=True, exist_ok=True)
         (home / AGENTS_FILE).write_text(json.dumps({"servers": [], "probe": PROBE}))
+        rules = NodeRules(**{"home": str(home), "probe": PROBE, "max_log_bytes": self.max_log_bytes, **self.rules})
         self._hub = NodeHub(
             sock,
             self.authority.server_context(),
@@ -103,9 +104,7 @@ class Pool:
             PoolAdmission(self.authority, self.joining, time.time),
             HubSettings(
                 versions=self.versions,
-                rules=NodeRules(
-                    **{"home": str(home), "probe": PROBE, "max_log_bytes": self.max_log_bytes, **self.rules}
-                ),
+                rules_of=lambda _name: rules,
                 may_renew=lambda: self.is_sure,
             ),
         )

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pliant.cluster.mirror.connection import FileConnection, Place
 from pliant.cluster.mirror.content import FOLDER
 from pliant.cluster.mirror.messages import FilePart
 from pliant.core.errors import Conflict, NotFound, Unavailable
+from pliant.serve.gateway.kernel_socket import open_kernel_socket
 
 
 def names(folder: Path) -> set[str]:
@@ -108,6 +110,19 @@ def test_what_was_left_here_and_is_not_the_servers_is_gone(keeper: Keeper, machi
     assert names(here) == {"train.py", "data", "data/x"}
     assert (here / "train.py").read_text() == "1"
     assert not (here / "train.py").is_symlink()
+
+
+def test_a_socket_at_which_somebody_of_this_machine_listens_stays_in_what_is_the_servers(
+    keeper: Keeper, machine: Machine
+) -> None:
+    address, here = keeper.home / "address", machine.home / "address"
+    (address / "server.json").write_text("{}")
+    here.mkdir(parents=True)
+    (here / "gateway-1.kernels.json").write_text("{}")
+    with closing(open_kernel_socket(here, 1)):
+        machine.bringer().bring(machine.connect(address), machine.tree(address, is_own=True))
+        assert names(here) == {"server.json", "gateway-1"}
+        assert (here / "gateway-1").is_socket()
 
 
 def test_what_is_just_being_written_or_asked_stays_and_of_checkpoints_the_newest_comes(

@@ -1,13 +1,18 @@
 """A machine's mirror: what it tells the agent when a task has ended, whatever the task has left."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
 
 import pytest
-from tests.cluster.mirror.conftest import TASK, Keeper, Machine
+from tests.cluster.mirror.conftest import SECRET, TASK, Keeper, Machine
 from tests.contracts.process_stage import until
 
 from pliant.cluster.agent.file_mover import FilesReady
 from pliant.cluster.mirror.bringing import Bringer
+from pliant.cluster.mirror.grants import FileGrant
+from pliant.cluster.mirror.keeper import FileKeeper
+from pliant.cluster.mirror.messages import ListTree
 from pliant.cluster.mirror.mirror import Mirror
 from pliant.cluster.zygote.records import Record
 
@@ -71,3 +76,28 @@ def test_a_training_ends_though_a_file_of_its_script_cannot_be_sent(keeper: Keep
     until(lambda: not asked.exists(), "it is answered")
     assert list(asked.parent.iterdir()) == [], "nothing has failed"
     assert end(mirror).trouble.startswith("code/hollow: ")
+
+
+@dataclass(slots=True, kw_only=True)
+class NotingKeeper(FileKeeper):
+    """Notes what is asked for."""
+
+    asked: list[str] = field(default_factory=list)
+
+    def listing(self, grant: FileGrant | None, asked: ListTree) -> tuple[str, bytes]:
+        self.asked.append(asked.path)
+        return FileKeeper.listing(self, grant, asked)
+
+
+def test_where_the_server_is_is_kept_fresh_without_any_task_if_that_is_wanted(keeper: Keeper, machine: Machine) -> None:
+    keeper.stop()
+    noting = NotingKeeper(home=keeper.home, data_root=keeper.data, secret=SECRET, job_of=lambda _node, _task: None)
+    keeper.files = noting
+    keeper.begin()
+    bringer = Bringer(home=keeper.home, data_root=None, shared=())
+    with closing(Mirror(machine.server, bringer, machine.root, keeps_address=True)) as mirror:
+        until(lambda: bool(noting.asked), "it is asked for at once")
+        num = len(noting.asked)
+        mirror.refresh()
+        until(lambda: len(noting.asked) > num, "it is asked for again")
+    assert set(noting.asked) == {str(keeper.home / "address")}

@@ -50,7 +50,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/gateway/group.py _start": ("gateway",),
         "entry/server/lead.py _run": ("server",),
         "entry/server/rooms/companion.py companion": ("copier", "ray"),
-        "entry/server/rooms/gateway.py _start": ("gateway",),
+        "entry/gateway_process.py _start": ("gateway",),
         "ibm/rest/translate/generator.py command": ("plugin",),
         "integrations/elastic_lightning/batches.py _enlarge": ("started",),
         "integrations/transformers/data.py _global_loader": ("started",),

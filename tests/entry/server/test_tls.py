@@ -28,9 +28,10 @@ from cryptography.x509.oid import NameOID
 from pliant.api.trust import Trust
 from pliant.client.http.connection import Connection
 from pliant.core.errors import InvalidInput, Unavailable
+from pliant.entry.own_certificate import RENEWED_BEFORE, VALID
 from pliant.entry.server.listener import Listener, open_listener
 from pliant.entry.server.settings import ServerSettings, read_settings
-from pliant.entry.server.tls import RENEWED_BEFORE, VALID, Tls, TlsSettings, prepare
+from pliant.entry.server.tls import Tls, TlsSettings, prepare
 
 NOW = time.time()
 DAY_S = 86400.0

@@ -34,6 +34,7 @@ from pliant.core.serving import (
 )
 from pliant.core.serving_profile import ServingProfile
 from pliant.core.time_counts import NUM_TIME_BUCKETS
+from pliant.serve.gateway.meter import VersionTotals
 from pliant.serve.gateway.server_link import LOAD_S, URGED_S, LinkSettings, ServerLink
 
 ADA = Answer(number=0, name="ada", may_infer=True, valid_s=30.0)
@@ -48,6 +49,7 @@ class Kernels:
 
     def __init__(self) -> None:
         self.applied: list[Serve] = []
+        self.counted: dict[JobId, VersionTotals] = {}
         self.tasks: tuple[TaskId, ...] = ()
         self.fails = False
         self.reports: tuple[VersionLoad, ...] = LOADS
@@ -62,6 +64,9 @@ class Kernels:
 
     def ready(self) -> tuple[TaskId, ...]:
         return self.tasks
+
+    def totals(self, job_id: JobId) -> VersionTotals | None:
+        return self.counted.get(job_id)
 
 
 class Tokens:

@@ -36,7 +36,7 @@ COUNTED = VersionTotals(
 @contextlib.asynccontextmanager
 async def listening(folder: Path, number: int, of: int, known: Mapping[JobId, VersionTotals]) -> AsyncIterator[None]:
     """A gateway that has counted this."""
-    running = asyncio.create_task(Siblings(folder, number, of).listen(known.get))
+    running = asyncio.create_task(Siblings(folder, number, range(of)).listen(known.get))
     try:
         async with asyncio.timeout(PATIENCE_S):
             while not _answers(folder / f"sibling-{number}"):
@@ -70,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
 
 @in_loop
 async def test_all_others_are_asked_and_those_that_know_the_version_answer(folder: Path) -> None:
-    here, second = Siblings(folder, 0, 4), VersionTotals(success=TimeSum(1, 0.1))
+    here, second = Siblings(folder, 0, range(4)), VersionTotals(success=TimeSum(1, 0.1))
     async with listening(folder, 1, 4, {JOB: COUNTED}), listening(folder, 2, 4, {}):
         async with listening(folder, 3, 4, {JOB: second}):
             assert await here.totals(JOB) == [COUNTED, second]
@@ -79,22 +79,33 @@ async def test_all_others_are_asked_and_those_that_know_the_version_answer(folde
         assert not (folder / "sibling-3").exists()
         assert await here.totals(JOB) == [COUNTED]
     assert await here.totals(JOB) == []
-    assert await Siblings(folder, 0, 1).totals(JOB) == []
+    assert await Siblings(folder, 0, range(1)).totals(JOB) == []
     assert await here.totals_of(()) == {}
+
+
+@in_loop
+async def test_the_gateways_of_a_machine_that_is_not_the_first_have_later_numbers(folder: Path) -> None:
+    running = asyncio.create_task(Siblings(folder, 5, range(4, 6)).listen({JOB: COUNTED}.get))
+    async with asyncio.timeout(PATIENCE_S):
+        while not _answers(folder / "sibling-5"):
+            await asyncio.sleep(0.001)
+    assert await Siblings(folder, 4, range(4, 6)).totals(JOB) == [COUNTED]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 @in_loop
 async def test_many_versions_are_asked_about_at_once(folder: Path) -> None:
     known = {JobId(f"job-{number}"): VersionTotals(success=TimeSum(number, 0.0)) for number in range(500)}
     async with listening(folder, 0, 2, known):
-        found = await Siblings(folder, 1, 2).totals_of([*known, JOB, JobId("unknown")])
+        found = await Siblings(folder, 1, range(2)).totals_of([*known, JOB, JobId("unknown")])
     assert found == {**{job_id: [totals] for job_id, totals in known.items()}, JobId("unknown"): []}
 
 
 @in_loop
 async def test_a_socket_that_a_dead_process_has_left_is_replaced(folder: Path) -> None:
     module._open_socket(folder, "sibling-1").close()
-    here = Siblings(folder, 0, 2)
+    here = Siblings(folder, 0, range(2))
     assert await here.totals(JOB) == []
     async with listening(folder, 1, 2, {JOB: COUNTED}):
         assert await here.totals(JOB) == [COUNTED]
@@ -102,7 +113,7 @@ async def test_a_socket_that_a_dead_process_has_left_is_replaced(folder: Path) -
 
 @in_loop
 async def test_who_does_not_answer_is_left_out_and_holds_up_only_the_first_of_many(folder: Path) -> None:
-    here = Siblings(folder, 0, 3)
+    here = Siblings(folder, 0, range(3))
     async with listening(folder, 1, 3, {JOB: COUNTED}):
         with contextlib.closing(module._open_socket(folder, "sibling-2")):  # it takes connections, and says nothing
             begun = time.monotonic()
@@ -125,7 +136,7 @@ async def test_an_answer_that_is_none_is_left_out(tmp_path: Path, answer: bytes)
         writer.close()
 
     async with await asyncio.start_server(say, sock=module._open_socket(tmp_path, "sibling-1")):
-        assert await Siblings(tmp_path, 0, 2).totals(JOB) == []
+        assert await Siblings(tmp_path, 0, range(2)).totals(JOB) == []
 
 
 @in_loop
@@ -133,7 +144,7 @@ async def test_a_batch_of_every_size_is_counted_up_to_a_bound(tmp_path: Path) ->
     most = VersionTotals(batches={size: TimeSum(1 << 40, 1e9 / 3) for size in range(10**6, 10**6 + 128)}, last_at=0.1)
     beyond = VersionTotals(batches={size: TimeSum(1, 0.0) for size in range(2000)})
     async with listening(tmp_path, 1, 2, {JOB: most, JobId("job-2"): beyond}):
-        here = Siblings(tmp_path, 0, 2)
+        here = Siblings(tmp_path, 0, range(2))
         assert await here.totals(JOB) == [most]
         assert await here.totals(JobId("job-2")) == []
 
@@ -153,7 +164,7 @@ async def test_nonsense_is_cut_off_and_others_are_answered(tmp_path: Path, quest
             async with asyncio.timeout(PATIENCE_S):
                 assert await reader.read() in (b"", b"null\n")
         writer.close()
-        assert await Siblings(tmp_path, 0, 2).totals(JOB) == [COUNTED]
+        assert await Siblings(tmp_path, 0, range(2)).totals(JOB) == [COUNTED]
 
 
 @in_loop
@@ -167,7 +178,7 @@ async def test_connections_are_bounded_and_those_that_say_nothing_end(
             for reader, writer in opened:
                 assert await reader.read() == b""
                 writer.close()
-        assert await Siblings(tmp_path, 0, 2).totals(JOB) == [COUNTED]
+        assert await Siblings(tmp_path, 0, range(2)).totals(JOB) == [COUNTED]
 
 
 _sums = st.builds(TimeSum, st.integers(0, 1 << 60), st.floats(0, 1e12))
@@ -192,7 +203,7 @@ def test_what_is_said_is_what_is_read(totals: VersionTotals) -> None:
 async def test_a_client_that_asks_one_gateway_hears_of_all(tmp_path: Path) -> None:
     async with (
         listening(tmp_path, 1, 2, {JOB: COUNTED}),
-        spoken(endpoint(version()), share=GatewayShare(of=2, siblings=Siblings(tmp_path, 0, 2))) as said,
+        spoken(endpoint(version()), share=GatewayShare(of=2, siblings=Siblings(tmp_path, 0, range(2)))) as said,
     ):
         world = said.world
         kernel = await world.kernel()

@@ -17,7 +17,8 @@ from tests.serve.runner.tls_gateway import listening_over_tls
 
 from pliant.core.errors import Unavailable
 from pliant.serve.protocol.frames import KernelFrameKind as Kind
-from pliant.serve.protocol.kernel_place import place_name, read_place
+from pliant.serve.protocol.kernel_place import KernelPlace, place_name, read_place
+from pliant.serve.protocol.pem import MAX_CERTIFICATE
 from pliant.serve.protocol.tcp_link import LOOK_EVERY_S, SILENT_S
 from pliant.serve.runner import links
 from pliant.serve.runner.channel import LocalChannel
@@ -127,6 +128,9 @@ def test_without_a_file_beside_it_a_dead_socket_is_one_that_refuses(tmp_path: Pa
         b'{"host": "a", "port": 65536}',
         b'{"host": 7, "port": 1}',
         b'{"host": "a", "port": 1, "server_name": 7}',
+        b'{"host": "a", "port": 1, "certificate": 7}',
+        b'{"host": "a", "port": 1, "certificate": ""}',
+        b'{"host": "a", "port": 1, "certificate": "%s"}' % (b"x" * (MAX_CERTIFICATE + 1)),
         b"{" * 9000,
     ],
 )
@@ -174,6 +178,51 @@ def test_who_shows_another_certificate_is_told_nothing_and_the_kernel_says_why_o
     assert printed.count("does not show the certificate in server.pem") == 1
     assert f"127.0.0.1:{stranger.port}" in printed
     assert "it is told nothing" in str(raised[0])
+
+
+def say_place_with(folder: Path, port: int, certificate: str) -> None:
+    """Write where a gateway listens, and what it has to show."""
+    place = KernelPlace(host="127.0.0.1", port=port, certificate=certificate)
+    (folder / place_name("gateway", 0)).write_bytes(place.to_json())
+
+
+def test_a_gateway_of_another_machine_shows_the_certificate_that_is_said_of_it(tmp_path: Path) -> None:
+    other, seen = tmp_path / "other", tmp_path / "seen"
+    other.mkdir()
+    shown = make_certificate(other)
+    make_certificate(tmp_path)
+    with listening_over_tls(tmp_path, seen, tls=shown) as listener:
+        say_place_with(seen, listener.port, shown.trusted.read_text())
+        with serving_from_elsewhere(listener.path) as raised:
+            gateway = listener.accept()
+            gateway.ready()
+            assert bodies(gateway, b"a") == [b"a"]
+    assert not raised
+
+
+def test_the_certificate_of_the_server_does_not_count_where_another_one_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "LONGEST_PAUSE_S", 0.05)
+    other, seen = tmp_path / "other", tmp_path / "seen"
+    other.mkdir()
+    make_certificate(tmp_path)
+    with listening_over_tls(tmp_path, seen) as listener:
+        say_place_with(seen, listener.port, make_certificate(other).trusted.read_text())
+        with serving_from_elsewhere(listener.path, patience_s=2.0) as raised:
+            assert listener.refusal()
+            wait_until(lambda: raised, "it gives up")
+    printed = capsys.readouterr().err
+    assert "does not show the certificate in its own file of the server's state folder" in printed
+    assert "restart the agent of its machine" in printed
+
+
+def test_a_certificate_that_is_none_is_no_way_to_a_gateway(tmp_path: Path) -> None:
+    make_certificate(tmp_path)
+    make_dead_socket(tmp_path / "gateway")
+    say_place_with(tmp_path, 1, "junk")
+    with pytest.raises(OSError, match=r"what is said of the gateway at 127\.0\.0\.1:1 is of no use"):
+        GatewayFinder(tmp_path / "gateway").connect()
 
 
 def test_nothing_of_the_kernels_is_sent_before_the_gateway_has_proved_itself(tmp_path: Path) -> None:

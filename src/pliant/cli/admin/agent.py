@@ -40,6 +40,28 @@ InterfaceOption = Annotated[
         show_default=False,
     ),
 ]
+ServeHostOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Where people reach models on this machine, if the server has it serve (pliant up --serve-on); default: "
+        "as --interface.",
+        show_default=False,
+    ),
+]
+ServeNameOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="How people who ask models name this machine; default: the address.", show_default=False
+    ),
+]
+ServeCertificateOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The certificate that they see (PEM); default: one is made.", show_default=False),
+]
+ServeKeyOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The private key of that certificate (PEM).", show_default=False)
+]
 StateOption = Annotated[
     Path | None,
     typer.Option(
@@ -48,7 +70,7 @@ StateOption = Annotated[
 ]
 
 
-def agent(
+def agent(  # noqa: PLR0913 (one parameter per option)
     join: JoinOption = None,
     token_file: TokenOption = None,
     name: NameOption = None,
@@ -56,6 +78,10 @@ def agent(
     label: LabelOption = None,
     interface: InterfaceOption = None,
     state_dir: StateOption = None,
+    serve_host: ServeHostOption = None,
+    serve_name: ServeNameOption = None,
+    serve_certificate: ServeCertificateOption = None,
+    serve_key: ServeKeyOption = None,
 ) -> None:
     """Let this machine work for a server on another one.
 
@@ -72,6 +98,8 @@ def agent(
     argv = [sys.executable, "-P", "-m", "pliant.entry.agent"]
     options: dict[str, object] = {"--join": join, "--token-file": token_file, "--name": name, "--slots": slots}
     options |= {"--label": label, "--interface": interface, "--state-dir": state_dir or _state_dir()}
+    options |= {"--serve-host": serve_host, "--serve-name": serve_name}
+    options |= {"--serve-certificate": serve_certificate, "--serve-key": serve_key}
     sys.stdout.flush()
     os.execv(argv[0], [*argv, *arguments_of(options)])
 

@@ -11,6 +11,11 @@ _TABLE: Final[Table] = {
     "serve_port": ask("Where endpoints are asked; default: the next port; 0: any free one.", metavar="N", type=int),
     "serve_grpc_port": ask("The same over gRPC; default: the port after it; 0: any free one.", metavar="N", type=int),
     "serve_processes": ask("So many answer requests to endpoints side by side; default: 1.", metavar="N", type=int),
+    "serve_on": ask(
+        "Answer requests to endpoints on this machine of the pool as well; repeatable.",
+        metavar="MACHINE",
+        type=list[str],
+    ),
     "cluster": ask(
         "agents: other machines may join, with `pliant agent`; auto, ray://HOST:PORT: those of a Ray cluster do. Needs "
         "--tls and a --host that they reach.",

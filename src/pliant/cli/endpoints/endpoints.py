@@ -308,6 +308,9 @@ def _facts(view: EndpointView) -> Iterator[tuple[str, str | Text]]:
         yield "asked at", url
     if view.grpc_address is not None:
         yield "gRPC", view.grpc_address
+    for gateway in view.gateways[1:]:
+        grpc = "" if gateway.grpc_address is None else f", and over gRPC at {gateway.grpc_address}"
+        yield f"on {gateway.machine}", f"{gateway.http_url}{grpc}"
     if view.exchange:
         yield "exchange", view.exchange
     yield "owner", view.owner

@@ -84,7 +84,7 @@ class Connection:
         """
         self.url = url.rstrip("/")
         self._token = token
-        self._beside: dict[str, Connection] = {}
+        self._beside: dict[tuple[str, str | None], Connection] = {}
         self._lock = threading.Lock()
         self.timeout_s = timeout_s
         try:
@@ -113,11 +113,12 @@ class Connection:
             other.close()
         self._http.close()
 
-    def beside(self, url: str) -> "Connection":
+    def beside(self, url: str, certificate: str | None = None) -> "Connection":
         """Return a connection to another process of this server, as the same person; it is closed with this one.
 
         Args:
             url: where that process answers; paths are below it.
+            certificate: PEM, the one that it shows; None: the server's.
 
         Raises:
             InvalidInput: the token would pass in the clear, and does not on the way to the server.
@@ -126,8 +127,11 @@ class Connection:
             message = f"{url!r} does not begin with https, so that others could read your token; let it serve by TLS"
             raise InvalidInput.at("url", message)
         with self._lock:
-            if (other := self._beside.get(url)) is None:
-                other = self._beside[url] = Connection(url, self._token, self.timeout_s, None, self.trust, root="")
+            if (other := self._beside.get((url, certificate))) is None:
+                trust = self.trust if certificate is None else Trust(pem=certificate)
+                other = self._beside[url, certificate] = Connection(
+                    url, self._token, self.timeout_s, None, trust, root=""
+                )
         return other
 
     def call(

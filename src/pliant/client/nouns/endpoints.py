@@ -5,7 +5,7 @@ import math
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import quote
@@ -18,6 +18,7 @@ from pliant.api.endpoints import (
     EndpointPage,
     EndpointPatch,
     EndpointView,
+    GatewayView,
     RollbackRequest,
     TrafficRequest,
 )
@@ -48,8 +49,11 @@ _ADDRESS: Final = LazyAdapter(EndpointAddress)
 class _Place:
     """Where an endpoint is asked, and what its model said of its inputs."""
 
-    url: str
+    gateways: tuple[GatewayView, ...]
+    """The first is asked."""
     datatypes: Mapping[str, str]
+    is_in_doubt: bool = False
+    """It did not answer: the server is asked where others are."""
 
 
 class EndpointClient(NounClient[EndpointView]):
@@ -273,7 +277,7 @@ class EndpointClient(NounClient[EndpointView]):
         self, name: str, path: str, body: bytes, headers: Mapping[str, str], timeout_s: float
     ) -> Iterator[bytes]:
         """Yield the parts of an answer, each a JSON document."""
-        gateway = self._connection.beside(self._place(name).url)
+        gateway = self._gateway(name)
         accepting = {**headers, "Accept": "application/x-ndjson"}
         asking = gateway.stream(path, {}, timeout_s=timeout_s, headers=accepting, body=body, look=_look_at(name))
         try:
@@ -283,25 +287,41 @@ class EndpointClient(NounClient[EndpointView]):
                         raise InternalError(f"{fault}; {_look_at(name)}")
                     yield line
         except Unavailable:
-            self._places.pop(name, None)  # the next gateway may be elsewhere
+            self._doubt(name)
             raise
 
     def _ask(self, name: str, path: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> httpx.Response:
-        gateway = self._connection.beside(self._place(name).url)
+        gateway = self._gateway(name)
         try:
             return gateway.call("POST", path, content=body, headers=headers, timeout_s=timeout_s, look=_look_at(name))
         except Unavailable:
-            self._places.pop(name, None)  # the next gateway may be elsewhere
+            self._doubt(name)
             raise
+
+    def _gateway(self, name: str) -> Connection:
+        gateway = self._place(name).gateways[0]
+        return self._connection.beside(gateway.http_url, gateway.certificate)
 
     def _place(self, name: str) -> _Place:
         place = self._places.get(name)
-        if place is None:
+        if place is not None and not place.is_in_doubt:
+            return place
+        try:
             address = self.address(name)
-            if address.http_url is None:
-                raise Unavailable(f"no gateway runs that {name} could be asked at; try again in a moment")
-            place = self._places[name] = _Place(url=address.http_url, datatypes=_datatypes_of(address.inputs))
+        except Unavailable:
+            if place is None:
+                raise
+            return place  # the server is away; gateways answer without it
+        if not address.gateways:
+            raise Unavailable(f"no gateway runs that {name} could be asked at; try again in a moment")
+        place = self._places[name] = _Place(gateways=address.gateways, datatypes=_datatypes_of(address.inputs))
         return place
+
+    def _doubt(self, name: str) -> None:
+        """Ask another gateway the next time, which the server names, or has named."""
+        if (place := self._places.get(name)) is not None:
+            first, *others = place.gateways
+            self._places[name] = replace(place, gateways=(*others, first), is_in_doubt=True)
 
 
 @contextmanager

@@ -143,6 +143,11 @@ class Agent:
         self._unsent.append(UpToDate())
         self._send()
 
+    @property
+    def is_superseded(self) -> bool:
+        """Tell whether a later agent has begun, whose everything is now."""
+        return self._superseded
+
     def run(self) -> None:
         """Serve until `Close` arrives; without an adapter until the last task has ended, or a later agent has begun.
 

@@ -34,6 +34,7 @@ class HubSettings:
     """What a hub tells those who join."""
 
     versions: Versions
-    rules: NodeRules
+    rules_of: Callable[[NodeId], NodeRules]
+    """What a machine is told."""
     may_renew: Callable[[], bool] = lambda: True
     """Tells whether this server still leads for sure: one that does not, prolongs nobody's life."""

@@ -31,6 +31,7 @@ from pliant.cluster.link.messages import (
     Here,
     Join,
     JoinRefused,
+    NodeRules,
     Renew,
     RenewCertificate,
     ToNode,
@@ -274,7 +275,8 @@ class NodeConnection(asyncio.Protocol):
 
     async def _meet(self, here: Here) -> None:
         if (name := await self._name_of(here.versions)) is not None:
-            self._welcome(name, here)
+            rules = await self._hub.in_thread(lambda: self._hub.settings.rules_of(name))
+            self._welcome(name, here, rules)
 
     async def _name_of(self, versions: Versions) -> NodeId | None:
         """Return which machine this is; None: it is told why it is none."""
@@ -299,7 +301,7 @@ class NodeConnection(asyncio.Protocol):
         found = None if transport is None else transport.get_extra_info("ssl_object")
         return found.getpeercert(binary_form=True) if isinstance(found, ssl.SSLObject) else None
 
-    def _welcome(self, name: NodeId, here: Here) -> None:
+    def _welcome(self, name: NodeId, here: Here, rules: NodeRules) -> None:
         if self._transport is None or self._transport.is_closing():
             return
         nodes, settings = self._hub.nodes, self._hub.settings
@@ -322,9 +324,7 @@ class NodeConnection(asyncio.Protocol):
         key = node.outbox.key
 
         def welcome(first: int) -> bytes:
-            return encode(
-                Welcome(channel=key, first=first, renew_s=RENEW_S, orphan_s=nodes.orphan_s, rules=settings.rules)
-            )
+            return encode(Welcome(channel=key, first=first, renew_s=RENEW_S, orphan_s=nodes.orphan_s, rules=rules))
 
         node.outbox.attach(self.write, welcome, received=here.received if here.channel == key else 0)
         self._session = nodes.introduce(node)

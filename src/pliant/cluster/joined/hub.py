@@ -58,6 +58,8 @@ class NodeHub:
             keeper=keeper,
             disks=(self._disk, self._listing),
         )
+        self.removed: Callable[[str], None] = lambda _name: None
+        """Called with the name of a machine that does not belong to the pool any more; must be quick."""
         self._sock = sock
         self._context = context
         self._waiting = ThreadPoolExecutor(_NUM_WAITING_THREADS, thread_name_prefix="pliant-nodes")
@@ -82,6 +84,7 @@ class NodeHub:
     def hang_up(self, node_id: NodeId) -> None:
         """End the connection of a machine, from any thread: it does not belong to the pool any more."""
         self._loop.call_soon_threadsafe(self._hang_up, node_id)
+        self.removed(node_id)
 
     def _hang_up(self, node_id: NodeId) -> None:
         if (connection := self._hub.connections.get(node_id)) is not None:

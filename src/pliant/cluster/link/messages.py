@@ -29,7 +29,7 @@ from pliant.core.platform import EnvironmentPlatform
 
 AGENT_PORT: Final = 7314
 """Where servers listen for agents, unless they are told another one."""
-PROTOCOL: Final = 3
+PROTOCOL: Final = 4
 """Of the link; both ends have the same."""
 MAX_GREETING_BYTES: Final = 64 << 10
 """Of the first line of a connection, which anybody can send."""
@@ -137,8 +137,26 @@ class JoinRefused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayRules:
+    """Have gateways on this machine: processes that answer requests for endpoints."""
+
+    key: str = field(repr=False)
+    """What opens their links to the server."""
+    first: int
+    """The number of the first of them among all of the server; the others follow."""
+    of: int
+    """So many there are, on all machines."""
+    num_processes: int
+    """So many are here."""
+    port: int
+    """Where people reach them; 0: any free one."""
+    grpc_port: int
+    """The same for gRPC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRules:
-    """How agents keep people's code, as the server was told at its start."""
+    """How an agent keeps people's code, as the server was told at its start."""
 
     home: str
     """The state folder, by the path that it has on every machine."""
@@ -158,6 +176,8 @@ class NodeRules:
     pass_env: tuple[str, ...] = ()
     platform: EnvironmentPlatform | None = None
     """What the server's environments are built for; None: they work on every machine."""
+    gateway: GatewayRules | None = None
+    """None: this machine has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

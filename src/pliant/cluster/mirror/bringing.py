@@ -169,6 +169,8 @@ class Bringer:
             for name in here:
                 if is_passing(name) or (name in there and not there[name].is_folder):
                     continue
+                if tree.is_own and stat.S_ISSOCK(here[name].st_mode):
+                    continue  # somebody of this machine listens there
                 with suppress(OSError):
                     remove_file(tree.place / name)
         self._put_folders_and_links(tree, entries)

@@ -65,10 +65,17 @@ class Mirror:
         bringer: knows where what lies.
         state_dir: the agent's own folder.
         maker: builds environments; None: the server's work here.
+        keeps_address: what says where the server is, is wanted here at any time, not by tasks alone.
     """
 
     def __init__(
-        self, server: FileServer, bringer: Bringer, state_dir: Path, maker: EnvironmentMaker | None = None
+        self,
+        server: FileServer,
+        bringer: Bringer,
+        state_dir: Path,
+        maker: EnvironmentMaker | None = None,
+        *,
+        keeps_address: bool = False,
     ) -> None:
         self._connections = FileConnections(server)
         self._bringer = bringer
@@ -87,6 +94,7 @@ class Mirror:
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._said = ""
         self._is_moved = threading.Event()
+        self._keeps_address = keeps_address
         self._bringing = ThreadPoolExecutor(_NUM_BRINGING, "pliant-bring")
         self._building = ThreadPoolExecutor(_NUM_BUILDING, "pliant-build")
         self._sending = ThreadPoolExecutor(_NUM_SENDING, "pliant-send")
@@ -276,7 +284,8 @@ class Mirror:
         return "; ".join(troubles)
 
     def _run(self) -> None:
-        address_at, pause_s = time.monotonic() + _ADDRESS_S, _ADDRESS_S
+        pause_s = _LOOK_S if self._keeps_address else _ADDRESS_S
+        address_at = time.monotonic() + pause_s
         while not self._is_closed.wait(_LOOK_S):
             jobs = [job for job in self._jobs.all() if job.tasks]
             for job in jobs:
@@ -290,7 +299,7 @@ class Mirror:
             if self._is_moved.is_set():  # a server says where it is a moment after it takes links
                 self._is_moved.clear()
                 address_at, pause_s = 0.0, _LOOK_S
-            if jobs and time.monotonic() >= address_at:
+            if (jobs or self._keeps_address) and time.monotonic() >= address_at:
                 pause_s = min(_ADDRESS_S, _ADDRESS_GROWTH * pause_s)
                 address_at = time.monotonic() + pause_s
                 self._bringing.submit(self._top, self._bring_address)

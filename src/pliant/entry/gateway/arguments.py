@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pliant.core.joining import machine_name_fault
 from pliant.serve.gateway.gateway_files import KEY_VARIABLE
 from pliant.serve.gateway.server_link import ORPHAN_S
 from pliant.serve.protocol.frames import MAX_GATEWAYS
@@ -23,6 +24,12 @@ class GatewayArguments:
     """The same for gRPC."""
     num_processes: int = 1
     """That answer requests side by side."""
+    first: int = 0
+    """The number of the first of them among all gateways of the server."""
+    of: int = 1
+    """So many gateways the server has, on whichever machine."""
+    machine: str = ""
+    """On which these run; empty: on the server's own."""
     public_host: str | None = None
     """How others name this machine; None: `host`."""
     kernel_host: str | None = None
@@ -37,7 +44,12 @@ class GatewayArguments:
     """What opens the link to the server."""
     orphan_s: float = ORPHAN_S
     given: tuple[str, ...] = ()
-    """All of this as it was written, for a server that wants another gateway than this one."""
+    """All of this as it was written, for a keeper that wants another gateway than this one."""
+
+    @property
+    def numbers(self) -> range:
+        """Return which of the server's gateways these are."""
+        return range(self.first, self.first + self.num_processes)
 
 
 def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
@@ -49,6 +61,9 @@ def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
     parser.add_argument("--port", type=int, default=0, help="0 takes any free one (%(default)s)")
     parser.add_argument("--grpc-port", type=int, default=0, help="of gRPC; 0 takes any free one (%(default)s)")
     parser.add_argument("--processes", type=int, default=1, help="that answer side by side (%(default)s)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first of them (%(default)s)")
+    parser.add_argument("--of", type=int, help="all gateways of the server, on whichever machine; default: these")
+    parser.add_argument("--machine", default="", help="on which they run; default: the server's own")
     parser.add_argument("--public-host", help="how others name this machine; default: the address")
     parser.add_argument("--kernel-host", help="where kernels of other machines reach it, over TLS; default: none may")
     parser.add_argument(
@@ -69,6 +84,9 @@ def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
         parser.error(f"--kernel-port={given.kernel_port}: give 0 to {65535 - MAX_GATEWAYS}; each process has its own")
     if not 1 <= given.processes <= MAX_GATEWAYS:
         parser.error(f"--processes={given.processes}: from 1 to {MAX_GATEWAYS} can answer side by side")
+    of = given.processes if given.of is None else given.of
+    if fault := _number_fault(given, of):
+        parser.error(fault)
     if not key:
         parser.error(f"the variable {KEY_VARIABLE} is missing; the server sets it when it starts the gateway")
     return GatewayArguments(
@@ -78,6 +96,9 @@ def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
         port=given.port,
         grpc_port=given.grpc_port,
         num_processes=given.processes,
+        first=given.first,
+        of=of,
+        machine=given.machine,
         public_host=given.public_host,
         kernel_host=given.kernel_host,
         kernel_port=given.kernel_port,
@@ -88,3 +109,15 @@ def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
         orphan_s=given.orphan_s,
         given=tuple(argv),
     )
+
+
+def _number_fault(given: argparse.Namespace, of: int) -> str:
+    """Return why no gateways can have these numbers; empty: they can."""
+    if not 0 <= given.first <= of - given.processes or of > MAX_GATEWAYS:
+        return (
+            f"--first={given.first} --of={of}: {given.processes} from there on are to be among those; a server has "
+            f"{MAX_GATEWAYS} at most"
+        )
+    if given.machine and (machine_name_fault(given.machine) or not given.first):
+        return f"--machine={given.machine}: give the name of a machine, and --first; the server's own has 0"
+    return ""

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NoReturn
@@ -44,13 +44,13 @@ class GatewayGroup:
     """Keeps processes.
 
     Args:
-        num: so many.
+        numbers: theirs.
         serve: is one of them; gets its number, and returns its exit code.
         clear: forgets what one has counted that is dead.
     """
 
-    def __init__(self, num: int, serve: Callable[[int], int], clear: Callable[[int], None]) -> None:
-        self._members = [_Member(number) for number in range(num)]
+    def __init__(self, numbers: Iterable[int], serve: Callable[[int], int], clear: Callable[[int], None]) -> None:
+        self._members = [_Member(number) for number in numbers]
         self._serve = serve
         self._clear = clear
         self._is_ending = False
@@ -88,7 +88,7 @@ class GatewayGroup:
         if not pid:
             self._be(member.number, keeper, mask)
         member.pid, member.started_at = pid, time.monotonic()
-        log.info("process %d of %d has started (pid %d)", member.number, len(self._members), pid)
+        log.info("process %d, one of %d, has started (pid %d)", member.number, len(self._members), pid)
 
     def _be(self, number: int, keeper: int, mask: set[int]) -> NoReturn:
         """Be one of them, and nothing of the keeper's: none of what it does at its end is done here."""

@@ -29,6 +29,7 @@ from pliant.entry.gateway.program import GatewayMaker, GatewayPlaces, GatewayPro
 from pliant.entry.gateway.sockets import bind_http, reserve_grpc, shares_grpc
 from pliant.entry.server.http.sockets import CountingSocket
 from pliant.files.folder import write_whole
+from pliant.serve.gateway.elsewhere import Elsewhere
 from pliant.serve.gateway.gateway import Gateway
 from pliant.serve.gateway.gateway_files import KEY_VARIABLE, LOCK, RECORD, SECOND, log_name
 from pliant.serve.gateway.gateway_share import ALONE, GatewayShare
@@ -60,8 +61,11 @@ def main(argv: Sequence[str], make: GatewayMaker | None = None) -> int:
                 return SECOND
             _log_to(arguments.state / log_name())
             sockets_folder = arguments.server_file.parent
-            remove_kernel_sockets(sockets_folder)
-            stack.callback(remove_kernel_sockets, sockets_folder)
+            remove = partial(
+                remove_kernel_sockets, sockets_folder, arguments.numbers, with_places=not arguments.machine
+            )
+            remove()
+            stack.callback(remove)
             places = _open_places(arguments, stack)
             stack.callback((arguments.state / RECORD).unlink, missing_ok=True)
             write_whole(arguments.state / RECORD, json.dumps(_record(arguments, places)).encode())
@@ -72,22 +76,37 @@ def main(argv: Sequence[str], make: GatewayMaker | None = None) -> int:
 
 
 def _serve(arguments: GatewayArguments, places: GatewayPlaces, make: GatewayMaker, stack: ExitStack) -> int:
-    if arguments.num_processes == 1:
+    if arguments.of == 1:
         return asyncio.run(GatewayProgram(arguments, places, ALONE, make).run())
     table = stack.enter_context(closing(SharedTable()))
-    group = GatewayGroup(arguments.num_processes, partial(_be_one_of, arguments, places, make, table), table.clear)
+    if arguments.num_processes == 1:
+        share = _share(arguments, table, arguments.first)
+        return asyncio.run(GatewayProgram(arguments, places, share, make).run())
+    group = GatewayGroup(arguments.numbers, partial(_be_one_of, arguments, places, make, table), table.clear)
     return group.run()
+
+
+def _share(arguments: GatewayArguments, table: SharedTable, number: int) -> GatewayShare:
+    """Return which of several gateways one is."""
+    num = arguments.num_processes
+    counts = SharedCounts(table, number, time.monotonic)
+    return GatewayShare(
+        number=number,
+        of=arguments.of,
+        num_here=num,
+        counts=counts,
+        siblings=Siblings(arguments.state, number, arguments.numbers) if num > 1 else None,
+        elsewhere=Elsewhere(counts, num, time.monotonic) if arguments.of > num else None,
+    )
 
 
 def _be_one_of(
     arguments: GatewayArguments, places: GatewayPlaces, make: GatewayMaker, table: SharedTable, number: int
 ) -> int:
     """Be one process of a group; return the exit code."""
-    _log_to(arguments.state / log_name(number))
-    counts = SharedCounts(table, number, time.monotonic)
-    num = arguments.num_processes
-    share = GatewayShare(number=number, of=num, counts=counts, siblings=Siblings(arguments.state, number, num))
-    own = replace(places, speaks_grpc=number == 0 or places.grpc.is_shared)
+    _log_to(arguments.state / log_name(number - arguments.first))
+    share = _share(arguments, table, number)
+    own = replace(places, speaks_grpc=number == arguments.first or places.grpc.is_shared)
     try:
         return asyncio.run(GatewayProgram(arguments, own, share, make).run())
     except OSError as error:
@@ -124,7 +143,7 @@ def _host(arguments: GatewayArguments, http: CountingSocket) -> str:
 
 
 def _record(arguments: GatewayArguments, places: GatewayPlaces) -> dict[str, object]:
-    """Return what the next server knows this process by."""
+    """Return what the next keeper knows this process by."""
     return {
         "pid": os.getpid(),
         "stamp": stamp(os.getpid()),

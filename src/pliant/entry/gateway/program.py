@@ -18,6 +18,7 @@ import uvicorn
 
 from pliant.api.server_address import ServerAddress
 from pliant.core.job import JobId
+from pliant.core.serving import KernelEntry
 from pliant.entry.gateway.arguments import GatewayArguments
 from pliant.entry.gateway.sockets import bind_kernels
 from pliant.entry.server.http.protocol import BoundedProtocol
@@ -35,6 +36,7 @@ from pliant.serve.gateway.remote_kernels import KernelPort
 from pliant.serve.gateway.server_link import LinkSettings, Served, ServerLink, gateway_name
 from pliant.serve.gateway.version_service import ServiceOwner
 from pliant.serve.protocol.kernel_place import KernelPlace
+from pliant.serve.protocol.pem import first_certificate
 
 log = logging.getLogger("pliant.gateway")
 
@@ -116,6 +118,8 @@ class GatewayProgram:
         self._end = asyncio.Event()
         self._hurry = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._entry: KernelEntry | None = None
+        """Where kernels of other machines connect; the server of another machine tells them."""
         self._certificate: CertificateFiles | None = None
         if arguments.certificate is not None and arguments.key_file is not None:
             self._certificate = CertificateFiles(arguments.certificate, arguments.key_file)
@@ -126,19 +130,23 @@ class GatewayProgram:
         arguments, places, clock = self._arguments, self._places, time.monotonic
         calls = GrpcServer(places.grpc) if places.speaks_grpc else None
         settings = LinkSettings(
-            name=gateway_name(self._share.number),
+            name=gateway_name(self._share.number, arguments.machine),
+            number=self._share.number,
+            machine=arguments.machine,
+            kernels=lambda: self._entry,
             key=arguments.key,
             pid=os.getpid(),
             http_url=places.http_url,
             grpc_address=f"{places.host}:{places.grpc.port if calls is None else calls.port}",
             orphan_s=arguments.orphan_s,
         )
-        link = ServerLink(settings, address=ServerAddress("http://127.0.0.1:9", arguments.server_file), clock=clock)
+        address = ServerAddress("http://127.0.0.1:9", arguments.server_file)
+        link = ServerLink(settings, address=address, clock=clock, elsewhere=self._share.elsewhere)
         callers = KnownCallers(link, clock, self._share)
         owner = ServiceOwner(clock=clock, notify=link.notify, urge=link.urge, share=self._share)
         gateway = self._make(callers=callers, switch=link, owner=owner)
         server = _HttpServer(self._config(gateway), self._on_signal)
-        renewing = asyncio.create_task(self._renew(server.config, calls))
+        renewing = asyncio.create_task(self._renew(server.config, calls, link))
         with ExitStack() as stack:
             kernels = stack.enter_context(closing(open_kernel_socket(arguments.server_file.parent, self._share.number)))
             port = self._open_kernel_port(server.config.ssl, stack)
@@ -166,22 +174,42 @@ class GatewayProgram:
         arguments, number = self._arguments, self._share.number
         if arguments.kernel_host is None or context is None:
             return None
-        wanted = arguments.kernel_port + number if arguments.kernel_port else 0
+        wanted = arguments.kernel_port + number - arguments.first if arguments.kernel_port else 0
         sock = stack.enter_context(closing(bind_kernels(arguments.kernel_host, wanted)))
         place = KernelPlace(host=arguments.kernel_host, port=sock.getsockname()[1], server_name=arguments.kernel_name)
-        file = arguments.server_file.parent / kernel_place_name(number)
-        stack.callback(file.unlink, missing_ok=True)
-        write_whole(file, place.to_json(), durable=False, mode=0o644)
+        if arguments.machine and arguments.certificate is not None:
+            self._say_entry(place, arguments.certificate.read_bytes())
+        else:
+            file = arguments.server_file.parent / kernel_place_name(number)
+            stack.callback(file.unlink, missing_ok=True)
+            write_whole(file, place.to_json(), durable=False, mode=0o644)
         log.info("kernels of other machines connect to %s", place)
         return KernelPort(sock=sock, context=context)
 
-    async def _renew(self, config: uvicorn.Config, calls: GrpcServer | None) -> None:
+    def _say_entry(self, place: KernelPlace | KernelEntry, chain: bytes) -> None:
+        """Have the server told where kernels connect, and by which certificate they know this gateway.
+
+        Raises:
+            OSError: there is no certificate.
+        """
+        try:
+            own = first_certificate(chain.decode("ascii", "replace"))
+        except ValueError as error:
+            raise OSError(f"{self._arguments.certificate}: {error}") from error
+        self._entry = KernelEntry(host=place.host, port=place.port, server_name=place.server_name, certificate=own)
+
+    async def _renew(self, config: uvicorn.Config, calls: GrpcServer | None, link: ServerLink) -> None:
         """Show a certificate that is put in the place of the one before, from then on."""
         while self._certificate is not None and config.ssl is not None:
             await asyncio.sleep(_LOOK_S)
             newer = self._certificate.read_newer(config.ssl)
-            if newer is not None and calls is not None:
+            if newer is None:
+                continue
+            if calls is not None:
                 calls.renew(newer)
+            if self._entry is not None:
+                self._say_entry(self._entry, newer.certificate)
+                link.renew()
 
     async def _until_end(
         self,

@@ -42,6 +42,8 @@ class ClusterSettings:
     """State that tasks of a training on different machines send each other is encrypted."""
     kinds: tuple[MachineKind, ...] = ()
     """Of which Ray's autoscaler may be asked for machines."""
+    serve_on: tuple[str, ...] = ()
+    """Machines whose agents keep gateways of endpoints."""
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +70,8 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shared", metavar="DIR", action="append", default=[], help=shared_help)
     encrypt_help = "encrypt the state that tasks of a training on different machines send each other"
     parser.add_argument("--encrypt-state", action="store_true", help=encrypt_help)
+    serve_help = "answer requests to endpoints on this machine of the pool as well; more than once for several"
+    parser.add_argument("--serve-on", metavar="MACHINE", action="append", default=[], help=serve_help)
     add_machine_kinds(parser)
 
 
@@ -85,6 +89,7 @@ def cluster_settings(given: argparse.Namespace) -> dict[str, ClusterSettings]:
         shared=tuple(Path(folder).expanduser().absolute() for folder in given.shared),
         encrypt_state=given.encrypt_state,
         kinds=machine_kinds(given),
+        serve_on=tuple(given.serve_on),
     )
     return {"cluster": settings}
 
@@ -111,6 +116,7 @@ def cluster_problems(given: argparse.Namespace) -> Iterator[Problem]:
         message = "no other machine may join, and between tasks of one nothing is sent over a network; leave it out"
         yield Problem(field="--encrypt-state", message=message)
     yield from _own_problems(given)
+    yield from _serve_on_problems(given)
     if given.ray_machines and given.cluster in (None, _AGENTS):
         message = "it is for the machines of a Ray cluster; give --cluster auto or --cluster ray://HOST:PORT as well"
         yield Problem(field="--ray-machines", message=message)
@@ -124,6 +130,18 @@ def _shared_problems(given: argparse.Namespace) -> Iterator[Problem]:
     for folder in given.shared:
         if not Path(folder).expanduser().is_dir():
             yield Problem(field="--shared", message=f"{folder!r:.200} is no folder; mount it, or make it")
+
+
+def _serve_on_problems(given: argparse.Namespace) -> Iterator[Problem]:
+    """Yield what is wrong with the machines that are to answer requests to endpoints."""
+    field = "--serve-on"
+    if given.serve_on and given.cluster is None:
+        yield Problem(field=field, message="no other machine may join; give --cluster as well, or leave it out")
+    for name in given.serve_on:
+        if fault := machine_name_fault(name):
+            yield Problem(field=field, message=fault)
+    if len(set(given.serve_on)) < len(given.serve_on):
+        yield Problem(field=field, message=f"it names a machine twice: {', '.join(given.serve_on):.200}")
 
 
 def _own_problems(given: argparse.Namespace) -> Iterator[Problem]:

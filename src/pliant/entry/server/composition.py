@@ -29,7 +29,7 @@ from pliant.entry.server.pool import id_of
 from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.cluster import ClusterRoom
 from pliant.entry.server.rooms.datasets import open_datasets
-from pliant.entry.server.rooms.endpoints import ServingRoom, gateway_options, open_serving
+from pliant.entry.server.rooms.endpoints import ServingRoom, gateway_plan, open_serving
 from pliant.entry.server.rooms.environments import index_options, open_environments
 from pliant.entry.server.rooms.notices import open_notices
 from pliant.entry.server.rooms.people import open_people
@@ -74,7 +74,7 @@ class Composition:
         self.notices.start()
         self.serving.start()
         self.tuning.start()
-        self.cluster.start(self.context.control)
+        self.cluster.start(self.context.control, self.context.gateways.drop)
         if self.copies is not None:
             self.copies.go_on(self.context.control)
 
@@ -106,8 +106,8 @@ def compose(
     shutdown = Shutdown(control=control, event_signal=event_signal, links=links, tunnels=tunnels)
     sharing = sharing_of(registry, clock, people.authenticator.has_user)
     models = make_models(registry, clock, control, sharing, people.authenticator.has_user)
-    gateway = gateway_options(settings, home, listener)
-    shutdown.serving = serving = open_serving(gateway, home.challenge, registry, clock, control, people, sharing)
+    plan = gateway_plan(settings, home, listener, cluster.joined)
+    shutdown.serving = serving = open_serving(plan, registry, clock, control, people, sharing)
     shutdown.tuning = tuning = open_tuning(settings, store, clock, control, people, environments, children)
     context = Context(
         control=control,

@@ -283,7 +283,19 @@ def _problems_of_parts(given: argparse.Namespace) -> Iterator[Problem]:
     yield from site_problems(given)
     yield from cluster_problems(given)
     yield from isolation_problems(given)
+    yield from _gateways_problem(given)
     yield from _copies_problem(given)
+
+
+def _gateways_problem(given: argparse.Namespace) -> list[Problem]:
+    num = given.serve_processes * (1 + len(given.serve_on))
+    if not given.serve_on or num <= MAX_GATEWAYS:
+        return []
+    message = (
+        f"with {given.serve_processes} processes each (--serve-processes), {len(given.serve_on)} machines and the "
+        f"server's own have {num}; at most {MAX_GATEWAYS} answer side by side: name fewer"
+    )
+    return [Problem(field="--serve-on", message=message)]
 
 
 def _copies_problem(given: argparse.Namespace) -> list[Problem]:

@@ -51,7 +51,7 @@ class Gateway:
         callers: knows whose tokens are.
         switch: starts and stops endpoints for those who may.
         owner: gives time, and hears what others should know.
-        admission: how much is taken in at once; None: what all processes may, divided among them.
+        admission: how much is taken in at once; None: what those of this machine may, divided among them.
         memory: how much the connections of kernels may hold; None: the same.
     """
 
@@ -64,18 +64,20 @@ class Gateway:
         admission: Admission | None = None,
         memory: LinkMemory | None = None,
     ) -> None:
-        clock, self._num_processes = owner.clock, owner.share.of
+        clock, num_here = owner.clock, owner.share.num_here
+        self._is_one_of_several = owner.share.of > 1
         self._clock = clock
         self._jobs: dict[JobId, VersionService] = {}
         self._table = EndpointTable(owner)
-        memory = memory or LinkMemory(MAX_LINK_BYTES // self._num_processes)
+        memory = memory or LinkMemory(MAX_LINK_BYTES // num_here)
         self._kernels = KernelListener(self._table.find_job, clock, memory)
         self._access = EndpointAccess(self._table, callers)
-        self._admission = admission or Admission(max_bytes=MAX_BYTES // self._num_processes)
+        self._admission = admission or Admission(max_bytes=MAX_BYTES // num_here)
         self._inferences = Inferences(clock)
         self._bodies = BodyReader(clock)
         self._repository = ModelRepository(self._table, self._access, switch, clock)
-        statistics = ModelStatistics(owner.share.siblings, unix_ms_of=(time.time() - clock()) * 1000)
+        share = owner.share
+        statistics = ModelStatistics(share.siblings, share.elsewhere, unix_ms_of=(time.time() - clock()) * 1000)
         self._http = HttpApi(
             table=self._table,
             access=self._access,
@@ -105,7 +107,7 @@ class Gateway:
     def loads(self) -> tuple[VersionLoad, ...]:
         """Return what every version had to do since the last call."""
         now = self._clock()
-        if self._num_processes > 1:
+        if self._is_one_of_several:
             return tuple(service.meter.count(now, service.load(now)) for service in self._table.services())
         return tuple(service.load(now) for service in self._table.services())
 

@@ -8,11 +8,11 @@ socket has 107 bytes at most, so the folder is named by a descriptor of it. Know
 
 import os
 import socket
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from pliant.serve.protocol.frames import MAX_GATEWAYS
 from pliant.serve.protocol.kernel_place import place_name
 from pliant.serve.protocol.socket_name import socket_name
 
@@ -58,8 +58,15 @@ def kernel_place_name(number: int) -> str:
     return place_name(KERNEL_SOCKET, number)
 
 
-def remove_kernel_sockets(folder: Path) -> None:
-    """Remove the sockets of all processes, none of which runs, and what lies beside them."""
-    for number in range(MAX_GATEWAYS):
-        for name in (kernel_socket_name(number), kernel_place_name(number)):
-            (folder / name).unlink(missing_ok=True)
+def remove_kernel_sockets(folder: Path, numbers: Iterable[int], *, with_places: bool) -> None:
+    """Remove the sockets of processes none of which runs; other machines may have theirs in the same folder.
+
+    Args:
+        folder: where they are.
+        numbers: of the processes.
+        with_places: also remove the files beside them that these processes have written themselves.
+    """
+    for number in numbers:
+        (folder / kernel_socket_name(number)).unlink(missing_ok=True)
+        if with_places:
+            (folder / kernel_place_name(number)).unlink(missing_ok=True)

@@ -33,6 +33,10 @@ class LimitUse(Protocol):
         """Count so many more, or fewer."""
         ...
 
+    def spend(self, now: float, seconds: float) -> None:
+        """Take from the bucket what fills it in so many seconds."""
+        ...
+
     def lock(self) -> bool:
         """Keep other processes from changing it until `unlock`; False: there are none."""
         ...
@@ -52,6 +56,10 @@ class OwnUse:
     def add(self, num: int) -> None:
         """Count so many more, or fewer."""
         self.num += num
+
+    def spend(self, now: float, seconds: float) -> None:
+        """Take from the bucket what fills it in so many seconds."""
+        self.due = max(self.due, now) + seconds
 
     def lock(self) -> bool:
         """Nobody else changes it."""
@@ -120,7 +128,7 @@ class RequestLimiter:
     def begin(self) -> None:
         """Count a request that was checked just now; `leave` has to follow."""
         if self.limits.max_rate is not None:
-            self._use.due = max(self._use.due, self._clock()) + 1 / self.limits.max_rate
+            self._use.spend(self._clock(), 1 / self.limits.max_rate)
         self._use.add(1)
 
     def leave(self) -> None:

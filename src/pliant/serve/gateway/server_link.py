@@ -29,7 +29,7 @@ from pliant.api.serving_link import (
 )
 from pliant.api.trust import websocket_url
 from pliant.core.errors import InvalidInput, Unavailable
-from pliant.core.job import TaskId
+from pliant.core.job import JobId, TaskId
 from pliant.core.link_proof import NUM_BYTES, PROOF_HEADER, LinkProof
 from pliant.core.serving import (
     Answer,
@@ -39,6 +39,7 @@ from pliant.core.serving import (
     Forget,
     FromGateway,
     GatewayHello,
+    KernelEntry,
     KernelHung,
     KernelReady,
     Load,
@@ -47,8 +48,13 @@ from pliant.core.serving import (
     Switch,
     SwitchOutcome,
     ToGateway,
+    TotalsElsewhere,
+    TotalsWanted,
+    UseElsewhere,
     VersionLoad,
 )
+from pliant.serve.gateway.elsewhere import Elsewhere
+from pliant.serve.gateway.meter import VersionTotals
 
 log = logging.getLogger(__name__)
 
@@ -76,13 +82,17 @@ _MAX_COUNTED: Final = 64
 """The same with their counts by size, should every bucket have some."""
 
 
-def gateway_name(number: int) -> str:
-    """Return what one of several processes is called.
+def gateway_name(number: int, machine: str = "") -> str:
+    """Return what one of several gateways is called.
 
-    >>> gateway_name(0), gateway_name(2)
-    ('local', 'local-2')
+    Args:
+        number: among all of the server; its own machine has the first ones.
+        machine: on which it runs; empty: the server's own.
+
+    >>> gateway_name(0), gateway_name(2), gateway_name(4, "gpu3")
+    ('local', 'local-2', 'gpu3-4')
     """
-    return f"{GATEWAY_NAME}-{number}" if number else GATEWAY_NAME
+    return f"{machine or GATEWAY_NAME}-{number}" if number else GATEWAY_NAME
 
 
 class Served(Protocol):
@@ -93,6 +103,8 @@ class Served(Protocol):
     def loads(self) -> tuple[VersionLoad, ...]: ...
 
     def ready(self) -> tuple[TaskId, ...]: ...
+
+    def totals(self, job_id: JobId) -> VersionTotals | None: ...
 
 
 class TokenMemory(Protocol):
@@ -114,6 +126,12 @@ class LinkSettings:
     grpc_address: str = ""
     name: str = GATEWAY_NAME
     """What the server knows it by; each gateway of a server has one of its own."""
+    number: int = 0
+    """Among all of the server."""
+    machine: str = ""
+    """On which it runs; empty: on the server's own."""
+    kernels: Callable[[], KernelEntry | None] = lambda: None
+    """Returns where kernels of other machines connect, if the server is to tell them."""
     orphan_s: float = ORPHAN_S
     """Without a server for so long, it gives up."""
     answer_s: float = ANSWER_S
@@ -126,10 +144,19 @@ class ServerLink:
     Args:
         address: where the server is.
         clock: seconds that only grow.
+        elsewhere: the gateways of other machines; None: there are none.
     """
 
-    def __init__(self, settings: LinkSettings, *, address: ServerAddress, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        settings: LinkSettings,
+        *,
+        address: ServerAddress,
+        clock: Callable[[], float],
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
         self._settings = settings
+        self._elsewhere = elsewhere
         self._address = address
         self._clock = clock
         self._connected_to = ""
@@ -152,6 +179,10 @@ class ServerLink:
         """Report the load at once: something waits and no kernel is there."""
         self._urged = True
         self._wake.set()
+
+    def renew(self) -> None:
+        """Connect anew: what this gateway says of itself first is not what it was."""
+        self._connected_to = ""
 
     def notify(self, message: KernelReady | KernelHung) -> None:
         """Tell the server, now or as soon as it is back; a later server is told, too."""
@@ -216,6 +247,8 @@ class ServerLink:
         """
         delay_s, last_there = _RETRY_FIRST_S, self._clock()
         while True:
+            if self._elsewhere is not None:
+                self._elsewhere.look()
             was_there = await self._connect_once(served, tokens)
             if self._retired:
                 return "the server has ended and wants nobody to serve in its place"
@@ -286,11 +319,13 @@ class ServerLink:
         """Say how things stand, and speak and listen until one of both ends."""
         self._outbox.extend(self._standing(served))
         self._connected_to = url
-        ways = (
+        ways = [
             self._write(connection, served),
             self._read(connection, served, tokens),
             self._watch_address(connection),
-        )
+        ]
+        if self._elsewhere is not None:
+            ways.append(self._elsewhere.speak(self._send, lambda: not self._outbox))
         tasks = [asyncio.create_task(way) for way in ways]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -310,7 +345,13 @@ class ServerLink:
         self._metadata = OrderedDict((task_id, said) for task_id, said in known if said is not None)
         settings = self._settings
         hello = GatewayHello(
-            pid=settings.pid, http_url=settings.http_url, grpc_address=settings.grpc_address, ready=ready
+            number=settings.number,
+            machine=settings.machine,
+            kernels=settings.kernels(),
+            pid=settings.pid,
+            http_url=settings.http_url,
+            grpc_address=settings.grpc_address,
+            ready=ready,
         )
         questions = [question for question, _ in self._questions.values()]
         return [hello, *self._metadata.values(), *self._hung.values(), *questions]
@@ -376,6 +417,9 @@ class ServerLink:
                 question[1].set_result(message)
         elif isinstance(message, Forget):
             tokens.forget(message.name)
+        elif isinstance(message, UseElsewhere | TotalsWanted | TotalsElsewhere):
+            if self._elsewhere is not None:
+                self._elsewhere.hear(message, served.totals)
         else:
             assert isinstance(message, Retire)
             self._retired = True

@@ -12,6 +12,9 @@ under a lock of the system's, which a process that dies gives back. One that is 
 microseconds holds up nobody: after 2 ms the others go on without it, and may then let more pass than the limit says,
 one each. If no row is free for a key, every process counts for itself.
 
+Numbers of gateways on other machines have columns, too, which one process of this machine writes when it hears of them
+(`pliant.serve.gateway.use_news`); what is spent there moves the time here.
+
 The memory is anonymous, and the lock is a file without a name: nobody else can reach either. Knows no limits.
 """
 
@@ -21,7 +24,7 @@ import math
 import mmap
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from pliant.serve.protocol.frames import MAX_GATEWAYS
@@ -35,6 +38,8 @@ _ROW: Final = _NUMS_AT + 8 * MAX_GATEWAYS
 _DUE: Final = struct.Struct("=d")
 _NUM: Final = struct.Struct("=q")
 _NUMS: Final = struct.Struct(f"={MAX_GATEWAYS}q")
+_ROWS: Final = range(0, _NUM_SETS * _ROWS_PER_SET * _ROW, _ROW)
+_HEARER_AT: Final = _ROWS.stop
 _PATIENCE_S: Final = 0.002
 _SPINS: Final = 20
 
@@ -43,13 +48,13 @@ class SharedTable:
     """The memory. It is made before the processes, which inherit it."""
 
     def __init__(self) -> None:
-        self.memory = mmap.mmap(-1, _NUM_SETS * _ROWS_PER_SET * _ROW)
+        self.memory = mmap.mmap(-1, _HEARER_AT + _NUM.size)
         self.locks = os.memfd_create("pliant-gateways", os.MFD_CLOEXEC)
 
     def clear(self, number: int) -> None:
         """Forget what a process has counted that is dead."""
         at = _NUMS_AT + 8 * number
-        for row in range(0, len(self.memory), _ROW):
+        for row in _ROWS:
             _NUM.pack_into(self.memory, row + at, 0)
 
     def close(self) -> None:
@@ -73,11 +78,55 @@ class SharedCounts:
         self._memory = table.memory
         self._locks = table.locks
         self._held: dict[int, int] = {}
+        self.noted: dict[bytes, float] | None = None
+        """By key: what this process has counted since somebody emptied it, and the seconds that it has spent; None:
+        nobody wants to know."""
 
     def of(self, kind: str, name: bytes) -> "SharedCount":
         """Return what is counted under a name, in whichever process."""
         key = hashlib.blake2b(name, digest_size=_KEY, person=kind.encode()).digest()
         return SharedCount(self, key)
+
+    # gateways of other machines
+
+    @property
+    def hearer(self) -> int | None:
+        """The process of this machine that has heard last of all that a gateway elsewhere uses; None: there is none."""
+        number = int(_NUM.unpack_from(self._memory, _HEARER_AT)[0])
+        return number - 1 if number else None
+
+    @hearer.setter
+    def hearer(self, number: int | None) -> None:
+        _NUM.pack_into(self._memory, _HEARER_AT, 0 if number is None else number + 1)
+
+    def note(self, key: bytes, seconds: float = 0.0) -> None:
+        """Remember that this process has counted something, or spent so many seconds, if somebody wants to know."""
+        if self.noted is not None:
+            self.noted[key] = self.noted.get(key, 0.0) + seconds
+
+    def numbers_of(self, number: int) -> Iterator[tuple[bytes, int]]:
+        """Yield the keys that a gateway counts something under, and how much."""
+        at = _NUMS_AT + 8 * number
+        for row in _ROWS:
+            if num := _NUM.unpack_from(self._memory, row + at)[0]:
+                yield self._memory[row : row + _KEY], int(num)
+
+    def put(self, number: int, key: bytes, num: int, spent_s: float) -> None:
+        """Set what a gateway of another machine counts, and spend what it has spent; without a free row, do nothing."""
+        place = _set_of(key)
+        self.lock(place)
+        row = self.claim(key) if num or spent_s else self.find(key)
+        if row is not None:
+            _NUM.pack_into(self._memory, row + _NUMS_AT + 8 * number, num)
+            if spent_s:
+                self.move(row, max(self.due(row), self._clock()) + spent_s)
+        self.unlock(place)
+
+    def forget(self, number: int, but: Collection[bytes] = ()) -> None:
+        """Count nothing more of a gateway of another machine, except under these keys."""
+        for key, _ in self.numbers_of(number):
+            if key not in but:
+                self.put(number, key, 0, 0.0)
 
     # rows; for `SharedCount`
 
@@ -110,6 +159,11 @@ class SharedCounts:
     def move(self, row: int, due: float) -> None:
         """Set the time of a row."""
         _DUE.pack_into(self._memory, row + _DUE_AT, due)
+
+    def own_of(self, key: bytes) -> int:
+        """Return the number of this process under a key."""
+        row = self.find(key)
+        return 0 if row is None else self.own(row)
 
     def own(self, row: int) -> int:
         """Return the number of this process."""
@@ -193,6 +247,11 @@ class SharedCount:
         else:
             self._counts.move(row, due)
 
+    def spend(self, now: float, seconds: float) -> None:
+        """Move the time on by so many seconds, from now at the earliest."""
+        self.due = max(self.due, now) + seconds
+        self._counts.note(self._key, seconds)
+
     @property
     def num(self) -> int:
         """What all processes have counted."""
@@ -207,6 +266,7 @@ class SharedCount:
 
     def add(self, num: int) -> None:
         """Count so many more, or fewer, of this process."""
+        self._counts.note(self._key)
         if num < 0 and self._lonely:
             alone = min(self._lonely, -num)
             self._lonely -= alone

@@ -1,4 +1,4 @@
-"""The gateways of one server ask each other what they have counted: clients ask one of them, and mean all.
+"""The gateways of one machine ask each other what they have counted: clients ask one of them, and mean all.
 
 Each listens at a UNIX socket in a folder that nobody but the server's user can enter. A question is a line of JSON, and
 so is its answer; a connection takes several, one after the other:
@@ -45,19 +45,19 @@ _log = logging.getLogger(__name__)
 
 
 class Siblings:
-    """The other gateways of a server, as one of them sees them.
+    """The other gateways of a machine, as one of them sees them.
 
     Args:
         folder: where all of them listen.
-        number: of this one, from 0.
-        of: how many there are.
+        number: of this one.
+        numbers: of all.
     """
 
-    def __init__(self, folder: Path, number: int, of: int) -> None:
+    def __init__(self, folder: Path, number: int, numbers: range) -> None:
         self._folder = folder
         self._number = number
-        self._of = of
-        self._others = {other: _Sibling(folder, other) for other in range(of) if other != number}
+        self._of = len(numbers)
+        self._others = {other: _Sibling(folder, other) for other in numbers if other != number}
 
     async def listen(self, totals: Callable[[JobId], VersionTotals | None]) -> None:
         """Answer the others until it is cancelled.

@@ -3,7 +3,8 @@
     gateway                 the socket, which only this machine's kernels reach
     gateway.kernels.json    {"host": "10.0.0.5", "port": 40123, "server_name": "pool.example.org"}
     gateway-1.kernels.json  the same of the second gateway of several
-    server.pem              the certificate that the gateway shows, and no other counts
+    gateway-4.kernels.json  of one on another machine, which shows another certificate: that stands here, too
+    server.pem              the certificate that gateways of the server's machine show, and no other counts
 
 The folder belongs to the server, and all machines see it. Knows no socket.
 """
@@ -13,11 +14,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from pliant.serve.protocol.pem import MAX_CERTIFICATE
 from pliant.serve.protocol.socket_name import socket_name
 
 CERTIFICATE: Final = "server.pem"
-_MAX_BYTES: Final = 4096
-_MAX_HOST: Final = 253
+_MAX_BYTES: Final = 2 * MAX_CERTIFICATE
+MAX_HOST: Final = 253
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +30,14 @@ class KernelPlace:
     port: int
     server_name: str | None = None
     """The name that must stand in the certificate; None: the host."""
+    certificate: str | None = None
+    """The one that counts (PEM); None: the one in `CERTIFICATE` beside the file."""
 
     def to_json(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        said = asdict(self)
+        if self.certificate is None:
+            del said["certificate"]
+        return json.dumps(said).encode()
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -56,11 +63,26 @@ def read_place(path: Path) -> KernelPlace:
         text = file.read(_MAX_BYTES)
     try:
         record = json.loads(text)
-        host, port, name = record["host"], record["port"], record.get("server_name")
+        place = KernelPlace(
+            host=record["host"],
+            port=record["port"],
+            server_name=record.get("server_name"),
+            certificate=record.get("certificate"),
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OSError(f"{path} does not say where the gateway listens: {error!r}") from error
-    is_host = isinstance(host, str) and 0 < len(host) <= _MAX_HOST
-    is_name = name is None or (isinstance(name, str) and 0 < len(name) <= _MAX_HOST)
-    if not is_host or not is_name or type(port) is not int or not 0 < port < 1 << 16:
+    if not is_place(place):
         raise OSError(f"{path} does not say where the gateway listens: {record!r:.200}")
-    return KernelPlace(host=host, port=port, server_name=name)
+    return place
+
+
+def is_place(place: KernelPlace) -> bool:
+    """Tell whether what somebody says is a place, by its form: whether anybody listens there is another question."""
+    is_port = type(place.port) is int and 0 < place.port < 1 << 16
+    is_name = place.server_name is None or _is_text(place.server_name, MAX_HOST)
+    is_certificate = place.certificate is None or _is_text(place.certificate, MAX_CERTIFICATE)
+    return _is_text(place.host, MAX_HOST) and is_port and is_name and is_certificate
+
+
+def _is_text(value: object, most: int) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= most

@@ -15,20 +15,29 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from pliant.serve.protocol.pem import load_certificates
+
 _RECORD_BYTES: Final = 16 << 10
 _PIECE_BYTES: Final = 256 << 10
 """Small, so that the other side decrypts one while the next is encrypted."""
 Plain = bytes | bytearray | memoryview
 
 
-def trust_only(certificate: Path) -> ssl.SSLContext:
-    """Return what believes the server that has this certificate, and no other. Reads the file anew.
+def trust_only(certificate: Path | str) -> ssl.SSLContext:
+    """Return what believes the server that has this certificate, and no other. A file is read anew.
+
+    Args:
+        certificate: a file, or the text of one (PEM).
 
     Raises:
         OSError: the file cannot be read, or is none.
+        ValueError: the text is none.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # with no authority that the machine trusts
-    context.load_verify_locations(cafile=certificate)
+    if isinstance(certificate, Path):
+        context.load_verify_locations(cafile=certificate)
+    else:
+        load_certificates(context, certificate)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a server's own certificate is enough
     return context

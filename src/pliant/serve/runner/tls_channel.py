@@ -38,7 +38,7 @@ class TlsChannel:
 
     Args:
         place: where the gateway listens.
-        certificate: the server's, which the gateway has to show.
+        certificate: of the server, which the gateway has to show if the place says no other.
         address: of that place.
 
     Raises:
@@ -48,7 +48,7 @@ class TlsChannel:
     def __init__(self, place: KernelPlace, certificate: Path, address: Address) -> None:
         self._place = place
         family, at = address
-        self._tls = TlsStream(trust_only(certificate), place.server_name or place.host)
+        self._tls = TlsStream(_trust(place, certificate), place.server_name or place.host)
         self._early = bytearray()
         self._opening_since: float | None = None
         self._bound_s: float | None = None
@@ -136,10 +136,12 @@ class TlsChannel:
         try:
             plain = self._tls.feed(data)
         except ssl.SSLCertVerificationError as error:
+            is_servers = self._place.certificate is None
+            where = CERTIFICATE if is_servers else "its own file"
             raise GatewayUnproven(
-                f"what listens at {self._place} does not show the certificate in {CERTIFICATE} of the server's state "
-                f"folder ({error.verify_message}); it is told nothing. If the server's certificate is a new one, "
-                f"restart the server"
+                f"what listens at {self._place} does not show the certificate in {where} of the server's state "
+                f"folder ({error.verify_message}); it is told nothing. If its certificate is a new one, "
+                f"restart {'the server' if is_servers else 'the agent of its machine'}"
             ) from error
         self._write(self._tls.take_output())
         if was_opening and not self.is_opening:
@@ -162,6 +164,16 @@ class TlsChannel:
     def _check_alive(self) -> None:
         if is_cut_off(self._sock):
             raise TimeoutError(f"the machine of {self._place} has acknowledged nothing for {SILENT_S:g} s")
+
+
+def _trust(place: KernelPlace, certificate: Path) -> ssl.SSLContext:
+    """Raises OSError: there is no certificate that counts."""
+    if place.certificate is None:
+        return trust_only(certificate)
+    try:
+        return trust_only(place.certificate)
+    except ValueError as error:
+        raise OSError(f"what is said of the gateway at {place} is of no use: {error}") from error
 
 
 def find_addresses(place: KernelPlace) -> list[Address]:

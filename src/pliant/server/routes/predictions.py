@@ -58,7 +58,7 @@ async def predict(
     trace_of(request).changes_nothing = True
     token = await run_in_threadpool(_token_of, request, context, caller.name)
     view = await run_in_threadpool(requests.get, caller, name)
-    if view.http_url is None:
+    if not view.gateways:
         raise Unavailable("no gateway is there yet that takes requests; try again in a moment")
     path = _path_of(view.name, form, version)
     time = asyncio.get_running_loop().time
@@ -66,7 +66,7 @@ async def predict(
     try:
         async with asyncio.timeout(MAX_WAIT_S):
             client = gateway_client_of(request, context)
-            answer = await client.ask(view.http_url, path, token, request, _PASSED)
+            answer = await client.ask(view.gateways[0], path, token, request, _PASSED)
             content, is_whole = await _read(answer)
     except TimeoutError as error:
         raise Unavailable(f"{name} has not answered within {MAX_WAIT_S:g} s; ask at its own address") from error

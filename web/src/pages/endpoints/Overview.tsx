@@ -228,6 +228,10 @@ function About({ endpoint }: { endpoint: EndpointView }) {
         facts={[
           { label: about.address, value: <Address value={endpoint.http_url} /> },
           { label: about.grpc, value: <Address value={endpoint.grpc_address} /> },
+          ...endpoint.gateways.slice(1).map((gateway) => ({
+            label: about.also(gateway.machine ?? ""),
+            value: <Address value={gateway.http_url} />,
+          })),
           { label: about.owner, value: endpoint.owner },
           { label: about.queue, value: endpoint.queue },
           { label: about.priority, value: count(endpoint.priority) },

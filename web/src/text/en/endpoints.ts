@@ -171,6 +171,7 @@ export const endpoints = {
     priority: "Priority",
     address: "HTTP",
     grpc: "gRPC",
+    also: (machine: string) => `On ${machine}`,
     shared: "Shared with",
     nobody: "nobody",
     everybody: "everybody",

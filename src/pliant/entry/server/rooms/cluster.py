@@ -16,6 +16,7 @@ from pliant.control.loop.tick import Control
 from pliant.control.requests.autoscaling import AutoscaledPool
 from pliant.control.requests.joining import JoiningRoom
 from pliant.core.job import NodeId
+from pliant.core.joining import JoinedMachine
 from pliant.core.plan import NodeView
 from pliant.core.ports import Cluster
 from pliant.entry.clock import SystemClock
@@ -47,13 +48,20 @@ class ClusterRoom:
         """How machines join."""
         return None if self.machines is None else self.machines.joining
 
+    def joined(self, name: str) -> JoinedMachine | None:
+        """Return a machine that has joined; None: none of this name belongs to the pool."""
+        return None if self.joining is None else self.joining.joining.get(name)
+
     def with_here(self) -> Collection[NodeView]:
         """Return all machines that are known, and the server's own also if it has no slots."""
         return {node.id: node for node in (self.here, *self.nodes.observe().nodes)}.values()
 
-    def start(self, control: Control) -> None:
-        """Let agents of other machines connect; `control` is told when one has come or gone."""
+    def start(self, control: Control, removed: Callable[[str], None]) -> None:
+        """Let agents of other machines connect; `control` is told when one has come or gone, `removed` of a machine
+        that was taken out of the pool.
+        """
         if self.machines is not None:
+            self.machines.hub.removed = removed
             self.machines.nodes.changed = control.wake
             self.machines.start(AutoscaledPool(control.inquiries.machines, control.standing, control.queues))
 

@@ -6,6 +6,7 @@ running; one that ends takes the gateway with it.
 
 import os
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,17 +14,20 @@ from urllib.parse import urlsplit
 from pliant.api.serving_link import gateway_key
 from pliant.control.loop.tick import Control
 from pliant.control.requests.sharing import Sharing
+from pliant.core.joining import JoinedMachine
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
+from pliant.entry.gateway_process import STATE, GatewayOptions, GatewayProcess
 from pliant.entry.server.home import ADDRESS, SERVER_FILE, Home
 from pliant.entry.server.listener import Listener
-from pliant.entry.server.rooms.gateway import GatewayOptions, GatewayProcess
+from pliant.entry.server.rooms.gateway_layout import gateway_layout
 from pliant.entry.server.settings import ServerSettings
 from pliant.isolation.variables import allowed
 from pliant.people.people import People
 from pliant.server.endpoint_jobs import EndpointRoom, make_endpoints
 from pliant.server.endpoint_views import ShownEndpoints
-from pliant.server.gateways import GatewayHub
+from pliant.server.gateway_places import KernelPlaceFiles
+from pliant.server.gateways import GatewayHub, KnownGateway
 from pliant.server.serving import GatewayNews
 
 
@@ -36,9 +40,13 @@ class ServingRoom:
     requests: ShownEndpoints
     room: EndpointRoom
     process: GatewayProcess
+    serves_here: bool
+    """The gateways of the server's own machine are this server's; else its agent keeps them."""
 
     def start(self) -> None:
         """Bring what runs in line with what is kept, from now on."""
+        if not self.serves_here:  # an earlier server may have started one
+            threading.Thread(target=self.process.close, name="pliant-gateway", daemon=True).start()
         self.room.keeper.sweep()
         threading.Thread(target=self.room.keeper.run, name="pliant-endpoints", daemon=True).start()
 
@@ -52,11 +60,33 @@ class ServingRoom:
         self.process.close(retire=True)
 
 
-def gateway_options(settings: ServerSettings, home: Home, listener: Listener) -> GatewayOptions:
-    """Return how the gateway of this server is started."""
-    tls, kernel_host = listener.tls, listener.machines_host
-    return GatewayOptions(
-        home=home.path,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayPlan:
+    """Which gateways a server has, and how those of its own machine are started."""
+
+    options: GatewayOptions
+    own: Mapping[str, KnownGateway]
+    """Those that the server starts, by the names that they connect with."""
+    find_other: Callable[[str], KnownGateway | None]
+    """Returns one that an agent keeps, in the same way."""
+    others: range
+    """The numbers of those."""
+    serves_here: bool
+    challenge: str
+    """Of this server; see `pliant.core.link_proof`."""
+
+
+def gateway_plan(
+    settings: ServerSettings, home: Home, listener: Listener, joined: Callable[[str], JoinedMachine | None]
+) -> GatewayPlan:
+    """Return which gateways this server has; `joined` returns a machine that belongs to its pool now.
+
+    Raises:
+        InvalidInput: a machine is to have some that cannot.
+    """
+    tls, kernel_host, layout = listener.tls, listener.machines_host, gateway_layout(settings)
+    options = GatewayOptions(
+        state=home.path / STATE,
         server_file=Path(home.path / ADDRESS / SERVER_FILE),
         key=gateway_key(home.secret),
         env=allowed(os.environ, settings.pass_env),
@@ -64,17 +94,25 @@ def gateway_options(settings: ServerSettings, home: Home, listener: Listener) ->
         port=settings.serve_port,
         grpc_port=settings.serve_grpc_port,
         num_processes=settings.serve_processes,
+        of=layout.num if layout.machines else None,
         public_host=urlsplit(listener.public_url).hostname,
         kernel_host=kernel_host,
         kernel_name=None if tls is None or kernel_host is None else tls.name_for(kernel_host),
         certificate=None if tls is None else tls.certificate,
         key_file=None if tls is None else tls.key,
     )
+    return GatewayPlan(
+        options=options,
+        own=layout.own(home.secret),
+        find_other=lambda name: layout.find_other(name, home.secret, joined),
+        others=range(layout.num_processes, layout.num),
+        serves_here=layout.serves_here,
+        challenge=home.challenge,
+    )
 
 
 def open_serving(
-    gateway: GatewayOptions,
-    challenge: str,
+    plan: GatewayPlan,
     registry: Registry,
     clock: Clock,
     control: Control,
@@ -82,8 +120,8 @@ def open_serving(
     sharing: Sharing,
 ) -> ServingRoom:
     """Return what serves endpoints; nothing runs before it is started, and no gateway before there is an endpoint."""
-    hub = GatewayHub(gateway.key, challenge, clock)
-    process = GatewayProcess(gateway)
+    hub = GatewayHub(plan.own, plan.challenge, clock, plan.find_other)
+    process = GatewayProcess(plan.options)
     room = make_endpoints(
         registry,
         clock,
@@ -91,9 +129,14 @@ def open_serving(
         sharing,
         people.authenticator.has_user,
         show=hub.send_serve,
-        need_gateway=process.ensure,
+        need_gateway=process.ensure if plan.serves_here else _is_there,
     )
     control.subscribe(room.keeper.wake)
-    news = GatewayNews(control.kernels, room.keeper.wake)
-    requests = ShownEndpoints(room.catalog, control.kernels.statuses, lambda: news.place)
-    return ServingRoom(hub=hub, news=news, requests=requests, room=room, process=process)
+    places = KernelPlaceFiles(plan.options.server_file.parent, plan.others)
+    news = GatewayNews(control.kernels, room.keeper.wake, places.note)
+    requests = ShownEndpoints(room.catalog, control.kernels.statuses, lambda: news.places)
+    return ServingRoom(hub=hub, news=news, requests=requests, room=room, process=process, serves_here=plan.serves_here)
+
+
+def _is_there() -> None:
+    """Start nothing: the agent of the machine has gateways whether there is an endpoint or not."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from pliant.cluster.agent.interface import address_of
 from pliant.cluster.agent.settings import AgentSettings
@@ -37,7 +38,8 @@ from pliant.entry.own_machine import AGENTS_FILE, shared_probe
 from pliant.entry.server.home import Home
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.datasets import DATA
-from pliant.entry.server.rooms.own_agent import OWN, OwnAgent, own_machine_name, short_token
+from pliant.entry.server.rooms.gateway_layout import gateway_layout
+from pliant.entry.server.rooms.own_agent import OWN, OwnAgent, short_token
 from pliant.entry.server.rooms.ray import RAY_LOG, RayRoom
 from pliant.entry.server.rooms.ray_machines import RAY, RayMachines, resources_of
 from pliant.entry.server.settings import ServerSettings, is_everywhere
@@ -127,20 +129,20 @@ def open_machines(
         authority.server_context(),
         nodes,
         PoolAdmission(authority, joining, clock.now),
-        HubSettings(versions=versions(), rules=rules, may_renew=is_sure),
+        HubSettings(versions=versions(), rules_of=_rules_of(rules, settings, home, joining), may_renew=is_sure),
         keeper := _keeper(rules, home, nodes),
     )
     room = _joining_room(joining, authority, address, nodes, hub)
-    own_name = settings.cluster.machine_name or own_machine_name()
+    own_name = gateway_layout(settings).own_name
     return MachinesRoom(
         nodes=nodes,
         hub=hub,
         keeper=keeper,
         joining=room,
         announcement=announcement,
-        own=_own(settings, room, own_name, home),
+        own=_own(settings, room, home, listener),
         own_name=own_name,
-        ray=_ray(settings, room, home) if settings.cluster.ray else None,
+        ray=_ray(settings, room, home, listener) if settings.cluster.ray else None,
         kinds=settings.cluster.kinds,
     )
 
@@ -163,36 +165,46 @@ def _joining_room(
     )
 
 
-def _own(settings: ServerSettings, room: JoiningRoom, name: str, home: Home) -> OwnAgent | None:
+def _own(settings: ServerSettings, room: JoiningRoom, home: Home, listener: Listener) -> OwnAgent | None:
     """Return who keeps the agent of the server's own machine running; None: it has none, or Ray does."""
     assert settings.cluster is not None, "machines may join"
     if settings.num_slots == 0 or settings.cluster.ray:
         return None
-    pool, cluster = _pool_of(home), settings.cluster
-    options = (*own_options(settings), "--patience-s", str(cluster.orphan_s))
+    pool, cluster, name = _pool_of(home), settings.cluster, gateway_layout(settings).own_name
+    options = (*own_options(settings, listener), "--patience-s", str(cluster.orphan_s))
     plan = LaunchPlan(machine=name, pool=pool, server=room.address(), options=options)
     return OwnAgent(plan, cluster.agent_dir or machine_folder(f"own-{pool}-{name}"), room)
 
 
-def _ray(settings: ServerSettings, room: JoiningRoom, home: Home) -> RayRoom:
+def _ray(settings: ServerSettings, room: JoiningRoom, home: Home, listener: Listener) -> RayRoom:
     """Return who has agents started on the nodes of a Ray cluster, the server's own among them."""
     assert settings.cluster is not None, "machines may join"
     begin = BeginRay(
         address=settings.cluster.ray,
         pool=_pool_of(home),
         server=room.address(),
-        own=None if settings.num_slots == 0 else own_options(settings),
+        own=None if settings.num_slots == 0 else own_options(settings, listener),
         resources=resources_of(settings.cluster.kinds),
     )
     return RayRoom(begin, lambda machine: short_token(room, RAY, machine), home.path / RAY_LOG)
 
 
-def own_options(settings: ServerSettings) -> tuple[str, ...]:
-    """Return with which options the agent of the server's own machine is started, besides those of all."""
+def own_options(settings: ServerSettings, listener: Listener) -> tuple[str, ...]:
+    """Return with which options the agent of the server's own machine is started, besides those of all.
+
+    If it keeps gateways, they are where the server's would be, with its name and its certificate.
+    """
     assert settings.cluster is not None, "machines may join"
     slots = () if settings.num_slots is None else ("--slots", str(settings.num_slots))
     labels = tuple(word for name, value in settings.labels.items() for word in ("--label", f"{name}={value}"))
-    return (*slots, *labels, "--interface", settings.cluster.interface)
+    return (*slots, *labels, "--interface", settings.cluster.interface, *_serving_options(settings, listener))
+
+
+def _serving_options(settings: ServerSettings, listener: Listener) -> tuple[str, ...]:
+    if gateway_layout(settings).serves_here or listener.tls is None:
+        return ()
+    pair = ("--serve-certificate", str(listener.tls.certificate), "--serve-key", str(listener.tls.key))
+    return ("--serve-host", settings.host, "--serve-name", urlsplit(listener.public_url).hostname or "", *pair)
 
 
 def _pool_of(home: Home) -> str:
@@ -287,6 +299,20 @@ def _rules(agent: AgentSettings, home: Home, settings: ServerSettings) -> NodeRu
         data_root=str(settings.data_root or home.path / DATA),
         shared=tuple(map(str, settings.cluster.shared if settings.cluster is not None else ())),
     )
+
+
+def _rules_of(
+    rules: NodeRules, settings: ServerSettings, home: Home, joining: Joining
+) -> Callable[[NodeId], NodeRules]:
+    """Return what tells each machine the rules of all, and which gateways it has."""
+    layout = gateway_layout(settings)
+
+    def rules_of(name: NodeId) -> NodeRules:
+        if name not in layout.machines or (machine := joining.get(name)) is None:
+            return rules
+        return replace(rules, gateway=layout.rules(machine, home.secret))
+
+    return rules_of
 
 
 def _keeper(rules: NodeRules, home: Home, nodes: ClusterOfNodes) -> FileKeeper:

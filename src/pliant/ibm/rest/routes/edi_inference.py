@@ -29,6 +29,8 @@ async def infer(request: Request, context: InContext, requests: InEndpoints, cal
     if token is None:  # the gateway compares no passwords
         token = await run_in_threadpool(inference_token, context, given_tokens(request), caller.name)
     view = await run_in_threadpool(requests.get, caller, model)
-    if view.http_url is None:
+    if not view.gateways:
         raise Unavailable("no gateway is there yet that takes requests; try again in a moment")
-    return await gateway_client_of(request, context).ask(view.http_url, f"{DLIM}/inference/{view.name}", token, request)
+    return await gateway_client_of(request, context).ask(
+        view.gateways[0], f"{DLIM}/inference/{view.name}", token, request
+    )

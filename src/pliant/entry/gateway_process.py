@@ -1,12 +1,13 @@
-"""The server's end of the gateway's process: starts it with the first endpoint, and again when it dies.
+"""Who keeps the process of a gateway: the server on its own machine, from the first endpoint on, the agent on another.
 
-A gateway outlives a killed server, and the next one takes it over: it is known by the record in its state folder, whose
-stamp no other process can have. Only one of them can run, since it holds a lock. It runs no person's code, so it is the
-server's own user. Knows no link: what they say to each other is `pliant.server.gateways`.
+A gateway outlives a killed server or agent, and the next one takes it over: it is known by the record in its state
+folder, whose stamp no other process can have. Only one of them can run, since it holds a lock. It runs no person's
+code, so it is the user that its keeper is. Knows no link: what they say to each other is `pliant.server.gateways`.
 """
 
 import json
 import logging
+import math
 import os
 import select
 import signal
@@ -24,7 +25,7 @@ from pliant.serve.gateway.gateway_files import KEY_VARIABLE, LOG, RECORD
 log = logging.getLogger("pliant")
 
 STATE: Final = "gateway"
-"""Folder of the gateway in the state folder of the server."""
+"""Folder of the gateway in the state folder of the server, or of the agent."""
 END_S: Final = 30.0
 """So long it may take to finish what it has; it takes a little less."""
 _RETRY_FIRST_S: Final = 0.2
@@ -36,15 +37,15 @@ _PROGRAM: Final = (sys.executable, "-P", "-m", "pliant.entry.gateway")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayOptions:
-    """How the gateway of a server is started."""
+    """How the gateway of a machine is started."""
 
-    home: Path
-    """The server's state folder."""
+    state: Path
+    """Folder of its own files."""
     server_file: Path
     """Says where the server is; the socket for kernels is made beside it."""
     key: str = field(repr=False)
     env: Mapping[str, str] = field(repr=False)
-    """What of the server's variables it gets."""
+    """What of its keeper's variables it gets."""
     host: str
     port: int
     """0 takes any free one."""
@@ -52,6 +53,12 @@ class GatewayOptions:
     """The same for gRPC."""
     num_processes: int = 1
     """That answer side by side; more than one are kept by another one, which is the process that is meant here."""
+    first: int = 0
+    """The number of the first of them among all of the server."""
+    of: int | None = None
+    """So many gateways the server has, on whichever machine; None: these."""
+    machine: str = ""
+    """On which it runs; empty: on the server's own."""
     public_host: str | None = None
     """How others name this machine."""
     kernel_host: str | None = None
@@ -62,11 +69,11 @@ class GatewayOptions:
     """The name that they check the certificate by; None: `kernel_host`."""
     certificate: Path | None = None
     key_file: Path | None = None
+    restarts_after_end: bool = True
+    """If not, one that ends well by itself stays ended until `ensure` is called again."""
+    asked_for_s: float = END_S
+    """One that was asked for so shortly before such an end is started again: the server that it obeyed is another."""
     program: tuple[str, ...] = _PROGRAM
-
-    @property
-    def state(self) -> Path:
-        return self.home / STATE
 
     def command(self) -> list[str]:
         """Return its command line, in which no secret is."""
@@ -81,6 +88,9 @@ class GatewayOptions:
             "--port": self.port,
             "--grpc-port": self.grpc_port,
             "--processes": self.num_processes,
+            "--first": self.first or None,
+            "--of": self.of,
+            "--machine": self.machine or None,
             "--public-host": self.public_host,
             "--kernel-host": self.kernel_host,
             "--kernel-port": self.kernel_port or None,
@@ -98,16 +108,16 @@ class _Running:
     pid: int
     pidfd: int
     is_child: bool
-    """Of this process; else an earlier server has started it."""
+    """This keeper has started it; else an earlier one has."""
     since: float
     url: str = ""
-    """Where it said that it listens, if an earlier server has started it."""
+    """Where it said that it listens, if an earlier keeper has started it."""
     arguments: tuple[str, ...] | None = None
-    """With which that server has started it; None if it does not say."""
+    """With which that one has started it; None if it does not say."""
 
 
 class GatewayProcess:
-    """The one gateway of a server. Safe to use from any thread."""
+    """The one gateway of a server, or of an agent. Safe to use from any thread."""
 
     def __init__(self, options: GatewayOptions) -> None:
         self._options = options
@@ -115,12 +125,16 @@ class GatewayProcess:
         self._is_closed = False
         self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._watcher: threading.Thread | None = None
+        """None: nobody wants a gateway, or the last one has ended well."""
+        self._asked_at = -math.inf
+        """When `ensure` was called last."""
         self._left: _Running | None = None
         """The one that ran when the watcher was stopped."""
 
     def ensure(self) -> None:
         """See to it that a gateway runs from now on; returns at once."""
         with self._lock:
+            self._asked_at = time.monotonic()
             if self._watcher is None and not self._is_closed:
                 self._watcher = threading.Thread(target=self._watch, name="pliant-gateway", daemon=True)
                 self._watcher.start()
@@ -132,11 +146,12 @@ class GatewayProcess:
                 return
             self._is_closed = True
             os.eventfd_write(self._stop, 1)
-        if self._watcher is not None:
-            self._watcher.join()
-        left = self._left or self._find()
+            watcher = self._watcher
+        if watcher is not None:
+            watcher.join()
+        left = self._left or _find(self._options.state)
         if left is not None and retire:
-            self._end(left)
+            _end(left)
         if left is not None:
             os.close(left.pidfd)
         os.close(self._stop)
@@ -144,7 +159,7 @@ class GatewayProcess:
     @property
     def pid(self) -> int | None:
         """The process that is the gateway now; None if none is."""
-        running = self._find()
+        running = _find(self._options.state)
         if running is None:
             return None
         os.close(running.pidfd)
@@ -153,20 +168,22 @@ class GatewayProcess:
     def _watch(self) -> None:
         delay_s = _RETRY_FIRST_S
         while True:
-            running = self._find() or self._start()
+            running = _find(self._options.state) or self._start()
             if running is not None:
                 if running.arguments is not None and running.arguments != self._options.arguments():
                     if not self._replace(running):
                         return
                     continue
                 if not running.is_child:
-                    log.info("a gateway of an earlier server serves on at %s (pid %d)", running.url, running.pid)
+                    log.info("a gateway that was started before serves on at %s (pid %d)", running.url, running.pid)
                 ready = _wait_for(None, self._stop, running.pidfd)
                 if running.pidfd not in ready:
                     self._left = running
                     return
+                has_ended_well = self._note_end(running)
                 os.close(running.pidfd)
-                self._note_end(running)
+                if has_ended_well and not self._goes_on():
+                    return
                 if time.monotonic() - running.since >= _STABLE_S:
                     delay_s = _RETRY_FIRST_S
             if _wait_for(delay_s, self._stop):
@@ -175,7 +192,7 @@ class GatewayProcess:
 
     def _replace(self, running: _Running) -> bool:
         """Have a gateway finish what it has and end, since other settings hold now; tell whether to start another."""
-        message = "the gateway of an earlier server at %s (pid %d) has other settings than this one: it is replaced"
+        message = "the gateway at %s (pid %d) has other settings than now: it was started before, and is replaced"
         log.warning(message, running.url, running.pid)
         send_signal(running.pidfd, signal.SIGTERM)
         ready = _wait_for(END_S, self._stop, running.pidfd)
@@ -183,23 +200,19 @@ class GatewayProcess:
             self._left = running
             return False
         if running.pidfd not in ready:
-            self._end(running)
+            _end(running)
+        _reap(running)
         os.close(running.pidfd)
         return True
 
-    def _find(self) -> _Running | None:
-        """Return the gateway that its record names, if it lives."""
-        try:
-            record = json.loads((self._options.state / RECORD).read_text())
-            pid, its_stamp, url = int(record["pid"]), str(record["stamp"]), str(record["url"])
-            given = record.get("arguments")
-            arguments = None if given is None else tuple(map(str, given))
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        pidfd = open_process(pid, its_stamp)
-        if pidfd is None:
-            return None
-        return _Running(pid=pid, pidfd=pidfd, is_child=False, since=time.monotonic(), url=url, arguments=arguments)
+    def _goes_on(self) -> bool:
+        """Tell whether a gateway is started again after one that has ended well."""
+        with self._lock:
+            if self._options.restarts_after_end or time.monotonic() - self._asked_at < self._options.asked_for_s:
+                return True
+            log.info("the gateway has nothing more to serve; it is started again for the next server")
+            self._watcher = None
+            return False
 
     def _start(self) -> _Running | None:
         """Start a gateway; None if that is impossible now."""
@@ -226,22 +239,71 @@ class GatewayProcess:
             return None
         return _Running(pid=pid, pidfd=os.pidfd_open(pid), is_child=True, since=time.monotonic())
 
-    def _note_end(self, ended: _Running) -> None:
-        how = ""
-        if ended.is_child:
-            code = os.waitstatus_to_exitcode(os.waitpid(ended.pid, 0)[1])
+    def _note_end(self, ended: _Running) -> bool:
+        """Take note of an end; tell whether it was a good one."""
+        code, how = _reap(ended), ""
+        if code is not None:
             how = f" with code {code}; its words are in {self._options.state / LOG}"
-        log.warning("the gateway (pid %d) has ended%s; it is started again", ended.pid, how)
+        is_well = code == 0 or (code is None and not (self._options.state / RECORD).exists())
+        if is_well and not self._options.restarts_after_end:
+            log.info("the gateway (pid %d) has ended%s", ended.pid, how)
+        else:
+            log.warning("the gateway (pid %d) has ended%s; it is started again", ended.pid, how)
+        return is_well
 
-    def _end(self, running: _Running) -> None:
-        """Have a gateway finish what it has and end, and see that it does."""
-        send_signal(running.pidfd, signal.SIGTERM)
-        if not _wait_for(END_S, running.pidfd):
-            log.warning("the gateway (pid %d) has not ended within %g s: it is killed", running.pid, END_S)
-            send_signal(running.pidfd, signal.SIGKILL)
-            _wait_for(END_S, running.pidfd)
-        if running.is_child:
-            os.waitpid(running.pid, os.WNOHANG)
+
+def retire_left(state: Path) -> bool:
+    """Have a gateway that runs with this folder finish what it has, and wait until it has ended; tell whether one did.
+
+    Args:
+        state: the folder of its own files.
+    """
+    running = _find(state)
+    if running is None:
+        return False
+    log.info("the gateway at %s (pid %d) is not wanted any more", running.url, running.pid)
+    _end(running)
+    os.close(running.pidfd)
+    return True
+
+
+def _find(state: Path) -> _Running | None:
+    """Return the gateway that the record in a folder names, if it lives."""
+    try:
+        record = json.loads((state / RECORD).read_text())
+        pid, its_stamp, url = int(record["pid"]), str(record["stamp"]), str(record["url"])
+        given = record.get("arguments")
+        arguments = None if given is None else tuple(map(str, given))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    pidfd = open_process(pid, its_stamp)
+    if pidfd is None:
+        return None
+    return _Running(pid=pid, pidfd=pidfd, is_child=False, since=time.monotonic(), url=url, arguments=arguments)
+
+
+def _end(running: _Running) -> None:
+    """Have a gateway finish what it has and end, and see that it does."""
+    send_signal(running.pidfd, signal.SIGTERM)
+    if not _wait_for(END_S, running.pidfd):
+        log.warning("the gateway (pid %d) has not ended within %g s: it is killed", running.pid, END_S)
+        send_signal(running.pidfd, signal.SIGKILL)
+        _wait_for(END_S, running.pidfd)
+    _reap(running)
+
+
+def _reap(ended: _Running) -> int | None:
+    """Return the exit code of one that has ended; None if it was no child of this process, or was reaped before.
+
+    One that was found may be a child all the same: an agent that begins again is the same process.
+    """
+    try:
+        found = os.waitid(os.P_PIDFD, ended.pidfd, os.WEXITED | os.WNOHANG)
+    except ChildProcessError:
+        return None
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
 def _wait_for(seconds: float | None, *files: int) -> tuple[int, ...]:
