@@ -19,7 +19,7 @@ from pliant.core.serving import (
 )
 from pliant.serve.gateway.server_link import gateway_name
 from pliant.server import gateway_relay as module
-from pliant.server.gateway_relay import GatewayRelay, name_of
+from pliant.server.gateway_relay import GatewayRelay
 
 KEY, OTHER = "ab" * 16, "cd" * 16
 JOB = JobId("job-1")
@@ -35,8 +35,8 @@ class Relayed:
         for number, machine in numbers:
             self.join(number, machine)
 
-    def join(self, number: int, machine: str, name: str | None = None) -> None:
-        name = name_of(number, machine) if name is None else name
+    def join(self, number: int, machine: str) -> None:
+        name = gateway_name(number, machine)
         hello = GatewayHello(pid=1, http_url="", number=number, machine=machine)
         self.relay.join(name, hello, lambda: self.woken.append(name))
 
@@ -66,11 +66,6 @@ def two() -> Relayed:
         made.heard(name)
     made.woken.clear()
     return made
-
-
-def test_both_sides_agree_on_names() -> None:
-    for number, machine in ((0, ""), (2, ""), (4, "gpu3")):
-        assert name_of(number, machine) == gateway_name(number, machine)
 
 
 def test_the_first_gateway_of_every_other_machine_hears_it(two: Relayed) -> None:
@@ -130,22 +125,6 @@ def test_what_waits_for_one_that_does_not_read_is_bounded(two: Relayed, monkeypa
     assert told.is_whole
     assert 10 <= len(told.rows) <= 20
     assert all(told.rows[f"{at:032x}"].num == at % 3 for at in (1, 2, 4, 5))
-
-
-@pytest.mark.parametrize(("name", "number", "machine"), [("gpu3-2", 0, ""), ("gpu3-2", 3, "gpu3"), ("x", 2, "gpu3")])
-def test_a_gateway_speaks_for_nobody_else(name: str, number: int, machine: str) -> None:
-    made = Relayed((1, ""), (5, "gpu4"))
-    made.heard("local-1")
-    made.join(number, machine, name)
-    made.say(name, key=7)
-    assert made.heard("local-1") == []
-    assert made.heard(name) == []
-
-
-def test_two_machines_do_not_share_a_number(two: Relayed) -> None:
-    two.join(3, "gpu4")
-    two.say("gpu4-3", key=7)
-    assert two.heard("local") == []
 
 
 def test_gateways_of_other_machines_are_asked_what_they_have_counted(two: Relayed) -> None:

@@ -199,6 +199,16 @@ def test_everything_is_handed_over_with_the_name_of_the_gateway_that_said_it(
     assert ("local", load("job-8")) in listener.heard
 
 
+def test_a_gateway_is_the_one_whose_key_it_has_whatever_it_says_of_itself(
+    served: Served, listener: Listener, stack: ExitStack, eventually: Eventually
+) -> None:
+    link = stack.enter_context(open_link(served, "gpu3-6", gateway_key(SECRET, "gpu3")))
+    for pid in (1, 2):
+        say(link, replace(HELLO, pid=pid))
+    expected = [("gpu3-6", replace(HELLO, pid=pid, number=6, machine="gpu3")) for pid in (1, 2)]
+    eventually(lambda: [one for one in listener.heard if one[0] == "gpu3-6"] == expected)
+
+
 @pytest.mark.parametrize(
     ("name", "key", "challenge"),
     [("local", gateway_key(b"of another server"), ""), ("local", KEY, "of the server before"), ("../x", KEY, "")],

@@ -19,16 +19,19 @@ from pliant.api.serving_link import (
     GATEWAY_PATH,
     MAX_JOBS,
     MAX_ROWS,
+    decode_from_gateway,
     decode_to_gateway,
     encode_from_gateway,
     gateway_key,
 )
+from pliant.core.errors import InvalidInput
 from pliant.core.job import JobId, TaskId
 from pliant.core.serving import (
     AskTotals,
     CountedTimes,
     FromGateway,
     GatewayHello,
+    KernelEntry,
     Retire,
     Serve,
     SharedRow,
@@ -186,7 +189,7 @@ def test_a_gateway_that_says_hello_again_as_another_one_speaks_for_itself_alone(
 
         async def test() -> None:
             async with own(served, counts, tmp_path), connected(served) as other, connected(served, 6) as liar:
-                await liar.say(GatewayHello(pid=8, http_url="", number=2, machine="gpu3"))
+                await liar.say(GatewayHello(pid=8, http_url="http://gpu3:7312", number=2, machine="gpu3"))
                 await liar.say(SharedUse(rows={LIMIT: SharedRow(num=7)}))
                 await liar.say(AskTotals(number=1, job_ids=()))
                 await liar.hear(TotalsElsewhere)
@@ -247,6 +250,39 @@ def test_a_number_that_is_none_is_cut_off(served: Served, number: str) -> None:
             assert other._link.close_code == 1008
 
     play(test)
+
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "grpc_address", "certificate"),
+    [
+        ("javascript:alert(1)", "", ""),
+        ("https://gpu3:7312/a", "", ""),
+        ("https://ada@gpu3:7312", "", ""),
+        ("https://gpu3:7312\n", "", ""),
+        ("https://gpu3", "", ""),
+        ("", "", ""),
+        ("https://gpu3:7312", "gpu3", ""),
+        ("https://gpu3:7312", "gpu3:x", ""),
+        ("https://gpu3:7312", "", "no certificate"),
+        ("https://gpu3:7312", "", 2 * CERTIFICATE),
+        ("https://gpu3:7312", "", CERTIFICATE.replace("AAAA", "A" * 20_000)),
+    ],
+)
+def test_what_is_no_place_is_told_nobody(url: str, grpc_address: str, certificate: str) -> None:
+    entry = KernelEntry(host="gpu3", port=1, certificate=certificate)
+    hello = GatewayHello(pid=8, http_url=url, grpc_address=grpc_address, kernels=entry)
+    with pytest.raises(InvalidInput):
+        decode_from_gateway(encode_from_gateway(hello))
+
+
+@pytest.mark.parametrize("host", ["10.0.0.3", "[fd00::3]", "gpu3.lab-4.example.org"])
+def test_where_a_gateway_is_is_taken(host: str) -> None:
+    entry = KernelEntry(host="gpu3", port=1, certificate=CERTIFICATE)
+    hello = GatewayHello(pid=8, http_url=f"https://{host}:7312", grpc_address=f"{host}:7313", kernels=entry)
+    assert decode_from_gateway(encode_from_gateway(hello)) == hello
 
 
 def test_a_machine_that_is_removed_from_the_pool_loses_the_links_of_its_gateways_alone(

@@ -39,8 +39,6 @@ _MAX_KEYS: Final = 1 << 15
 """That one gateway uses something of; what is beyond them is not passed on."""
 _MAX_QUESTIONS: Final = 16
 """Under way at once, of one gateway; it asks fewer."""
-_SERVER_MACHINE: Final = "local"
-"""Before the numbers in the names of the server's own gateways."""
 _log = logging.getLogger(__name__)
 
 
@@ -89,15 +87,11 @@ class GatewayRelay:
         """Take a gateway in that has connected, in the place of its connection before.
 
         Args:
-            name: that it has proved; if the hello belongs to another name, nothing is passed on.
-            hello: its first message.
+            name: that it has proved.
+            hello: its first message, with the number and the machine that go with the name.
             wake: called when something waits for it; see `take_next`.
         """
         self.leave(name)
-        is_own = name == name_of(hello.number, hello.machine)
-        if not is_own or any(one.number == hello.number for one in self._known.values()):
-            _log.info("the gateway %s says that it is number %d: it shares no limits", name, hello.number)
-            return
         self._known[name] = _Known(number=hello.number, machine=hello.machine, wake=wake)
         self._choose(hello.machine)
 
@@ -200,15 +194,6 @@ class GatewayRelay:
                 hearer.unsaid[one.number] = _whole(one)
         if hearer.unsaid:
             hearer.wake()
-
-
-def name_of(number: int, machine: str) -> str:
-    """Return by which name a gateway proves itself; see `pliant.serve.gateway.server_link.gateway_name`.
-
-    >>> name_of(0, ""), name_of(2, ""), name_of(4, "gpu3")
-    ('local', 'local-2', 'gpu3-4')
-    """
-    return f"{machine or _SERVER_MACHINE}-{number}" if number else _SERVER_MACHINE
 
 
 def _whole(known: _Known) -> _Unsaid:

@@ -309,19 +309,16 @@ class GatewayHub:
         """Take what a gateway says until the connection ends."""
         questions: set[asyncio.Task[None]] = set()
         try:
-            message = _decode(await connection.websocket.receive_text())
+            message = await _next_of(connection)
             if not isinstance(message, GatewayHello):
                 raise InvalidInput.at("kind", f"the first message is {message.kind!r}; say hello first")
-            known = connection.known  # not what it says of itself: its key is for this one alone
-            message = replace(message, number=known.number, machine=known.machine)
             self._greet(connection, name, message)
             while self._connections.get(name) is connection:
                 if (answering := self._answering(connection, name, message, authenticator, switch)) is not None:
                     _begin(questions, answering)
                 elif not self._pass_on(name, message):
                     await self._said.put((name, message))
-                async with asyncio.timeout(SILENT_S if known.machine else None):
-                    message = _decode(await connection.websocket.receive_text())
+                message = await _next_of(connection)
         except WebSocketDisconnect:
             return
         except TimeoutError:
@@ -431,6 +428,22 @@ async def _answer_switch(
     connection: _Connection, asked: Switch, switch: Callable[[Switch], Awaitable[SwitchOutcome]]
 ) -> None:
     connection.put(encode_to_gateway(await switch(asked)))
+
+
+async def _next_of(connection: _Connection) -> FromGateway:
+    """Return what a gateway says next; number and machine are those that go with its key, whatever it says of itself.
+
+    Raises:
+        TimeoutError: it is on another machine, and says nothing.
+        InvalidInput: that is no message.
+        WebSocketDisconnect: it is gone.
+    """
+    known = connection.known
+    async with asyncio.timeout(SILENT_S if known.machine else None):
+        message = _decode(await connection.websocket.receive_text())
+    if isinstance(message, GatewayHello):
+        return replace(message, number=known.number, machine=known.machine)
+    return message
 
 
 def _decode(frame: str) -> FromGateway:

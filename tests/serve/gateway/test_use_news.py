@@ -14,9 +14,10 @@ from pliant.core.serving import GatewayHello, RequestLimits, SharedRow, SharedUs
 from pliant.serve.gateway.dispatch import Dispatch, DispatchedRequest
 from pliant.serve.gateway.refused import Refused
 from pliant.serve.gateway.request_limiter import RequestLimiter, enter
+from pliant.serve.gateway.server_link import gateway_name
 from pliant.serve.gateway.shared_counts import SharedCount, SharedCounts, SharedTable
 from pliant.serve.gateway.use_news import UseNews
-from pliant.server.gateway_relay import GatewayRelay, name_of
+from pliant.server.gateway_relay import GatewayRelay
 
 KEY: Final = "5f" * 16
 
@@ -51,7 +52,7 @@ class World:
             counts = SharedCounts(table, number, lambda: self.now)
             limiter = RequestLimiter(self.limits, lambda: self.now, use=counts.of("token", b"t"))
             news = UseNews(counts, self.num_here)
-            self.processes.append(Process(name_of(number, machine), machine, counts, news, limiter))
+            self.processes.append(Process(gateway_name(number, machine), machine, counts, news, limiter))
 
     def connect(self, number: int) -> None:
         one = self.processes[number]
