@@ -51,10 +51,8 @@ _MAX_SIZES: Final = 128
 _MOST: Final = 1 << 53
 _KEY_DIGITS: Final = 32
 
-_MAX_CERTIFICATE: Final = 16 << 10
 _HOST_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):[0-9]{1,5}")
 _URL: Final = re.compile(f"https?://{_HOST_PORT.pattern}")
-_PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\r\n]+-----END CERTIFICATE-----\s*")
 
 _FROM_GATEWAY: Final[TypeAdapter[FromGateway]] = TypeAdapter(Annotated[FromGateway, Field(discriminator="kind")])
 _TO_GATEWAY: Final[TypeAdapter[ToGateway]] = TypeAdapter(Annotated[ToGateway, Field(discriminator="kind")])
@@ -141,14 +139,11 @@ def can_be_counted(times: CountedTimes) -> bool:
 
 
 def _require_places(hello: GatewayHello) -> None:
-    """Raise InvalidInput if people and kernels cannot be told where a gateway says that it is."""
+    """Raise InvalidInput if people cannot be told where a gateway says that it is."""
     if _URL.fullmatch(hello.http_url) is None:
         raise InvalidInput.at("http_url", f"{hello.http_url!r:.200} is no address: send http(s)://HOST:PORT")
     if hello.grpc_address and _HOST_PORT.fullmatch(hello.grpc_address) is None:
         raise InvalidInput.at("grpc_address", f"{hello.grpc_address!r:.200} is no address: send HOST:PORT, or nothing")
-    certificate = "" if hello.kernels is None else hello.kernels.certificate
-    if certificate and (len(certificate) > _MAX_CERTIFICATE or _PEM.fullmatch(certificate) is None):
-        raise InvalidInput.at("kernels", f"{certificate!r:.50}… is no certificate: send one, in PEM form")
 
 
 def _require_counts(message: CountedLoads) -> None:

@@ -44,6 +44,7 @@ from pliant.core.serving import (
     UseElsewhere,
 )
 from pliant.people.authenticator import Authenticator
+from pliant.serve.protocol.pem import only_certificate
 from pliant.server.gateway_relay import GatewayRelay
 from pliant.server.middleware.problems import problem_response
 
@@ -441,9 +442,20 @@ async def _next_of(connection: _Connection) -> FromGateway:
     known = connection.known
     async with asyncio.timeout(SILENT_S if known.machine else None):
         message = _decode(await connection.websocket.receive_text())
-    if isinstance(message, GatewayHello):
-        return replace(message, number=known.number, machine=known.machine)
-    return message
+    if not isinstance(message, GatewayHello):
+        return message
+    _require_certificate(message)
+    return replace(message, number=known.number, machine=known.machine)
+
+
+def _require_certificate(hello: GatewayHello) -> None:
+    """Raise InvalidInput if people would be told to trust what is no certificate."""
+    if hello.kernels is None or not hello.kernels.certificate:
+        return
+    try:
+        only_certificate(hello.kernels.certificate)
+    except ValueError as error:
+        raise InvalidInput.at("kernels", str(error)) from error
 
 
 def _decode(frame: str) -> FromGateway:

@@ -4,11 +4,12 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from pliant.cli.admin.up_options import arguments_of
+from pliant.cli.admin.up_options import arguments_given, arguments_of
+from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.core.errors import InvalidInput
 from pliant.files.machine_folder import machine_folder
 
@@ -31,37 +32,6 @@ LabelOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="What resource groups choose this machine by.", show_default=False),
 ]
-InterfaceOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Where other machines reach its tasks: an interface, an address or a network; default: where packets to "
-        "the server leave.",
-        show_default=False,
-    ),
-]
-ServeHostOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Where people reach models on this machine, if the server has it serve (pliant up --serve-on); default: "
-        "as --interface.",
-        show_default=False,
-    ),
-]
-ServeNameOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="How people who ask models name this machine; default: the address.", show_default=False
-    ),
-]
-ServeCertificateOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="The certificate that they see (PEM); default: one is made.", show_default=False),
-]
-ServeKeyOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The private key of that certificate (PEM).", show_default=False)
-]
 StateOption = Annotated[
     Path | None,
     typer.Option(
@@ -70,18 +40,35 @@ StateOption = Annotated[
 ]
 
 
-def agent(  # noqa: PLR0913 (one parameter per option)
+_TABLE: Final[Table] = {
+    "interface": ask(
+        "Where other machines reach its tasks: an interface, an address or a network; default: where packets to the "
+        "server leave.",
+        metavar="NAME",
+        type=str,
+    ),
+    "serve_host": ask(
+        "Where people reach models on this machine, if the server has it serve (pliant up --serve-on); default: as "
+        "--interface.",
+        metavar="ADDRESS",
+        type=str,
+    ),
+    "serve_name": ask("How people who ask models name this machine; default: the address.", metavar="NAME", type=str),
+    "serve_certificate": ask("The certificate that they see (PEM); default: one is made.", metavar="FILE", type=Path),
+    "serve_key": ask("The private key of that certificate (PEM).", metavar="FILE", type=Path),
+}
+
+
+@takes(options_of(object, _TABLE))
+def agent(
     join: JoinOption = None,
     token_file: TokenOption = None,
     name: NameOption = None,
     slots: SlotsOption = None,
     label: LabelOption = None,
-    interface: InterfaceOption = None,
     state_dir: StateOption = None,
-    serve_host: ServeHostOption = None,
-    serve_name: ServeNameOption = None,
-    serve_certificate: ServeCertificateOption = None,
-    serve_key: ServeKeyOption = None,
+    *,
+    given: Given,
 ) -> None:
     """Let this machine work for a server on another one.
 
@@ -97,11 +84,9 @@ def agent(  # noqa: PLR0913 (one parameter per option)
         raise InvalidInput.at("--join", "give the server's address, HOST or HOST:PORT")
     argv = [sys.executable, "-P", "-m", "pliant.entry.agent"]
     options: dict[str, object] = {"--join": join, "--token-file": token_file, "--name": name, "--slots": slots}
-    options |= {"--label": label, "--interface": interface, "--state-dir": state_dir or _state_dir()}
-    options |= {"--serve-host": serve_host, "--serve-name": serve_name}
-    options |= {"--serve-certificate": serve_certificate, "--serve-key": serve_key}
+    options |= {"--label": label, "--state-dir": state_dir or _state_dir()}
     sys.stdout.flush()
-    os.execv(argv[0], [*argv, *arguments_of(options)])
+    os.execv(argv[0], [*argv, *arguments_of(options), *arguments_given(given)])
 
 
 def _state_dir() -> Path:

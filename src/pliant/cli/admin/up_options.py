@@ -96,6 +96,11 @@ def up_arguments(given: Given) -> list[str]:
     """
     if "smtp" in given:
         refuse_password(given["smtp"])
+    return arguments_given(given)
+
+
+def arguments_given(given: Given) -> list[str]:
+    """Return what was given by the names of its fields as a process reads it."""
     return arguments_of({f"--{name.replace('_', '-')}": value for name, value in given.items()})
 
 
