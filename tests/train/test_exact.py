@@ -11,6 +11,7 @@ from torch.utils.data import TensorDataset
 
 from pliant.train import Run
 from pliant.train.context import TRAIN_CONTEXT
+from pliant.train.sum import late_linear, products
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -37,6 +38,23 @@ def test_parameters_buffers_optimizer_state_and_loss_are_the_same_bits(size: int
 @pytest.mark.parametrize("shares", [(5, 3), (1, 7), (1, 5, 2)])
 def test_so_are_those_of_uneven_shares(shares: tuple[int, ...], expected: dict[str, str]) -> None:
     assert run_in(len(shares), train_all, shares=shares) == [expected] * len(shares)
+
+
+def train_with_gradients_that_wait(**arguments: Any) -> dict[str, str]:
+    late_linear.LEAST_ELEMENTS, products.BLOCK_ROWS, products.BLOCK_ELEMENTS = 64, 8, 64  # type: ignore[misc]
+    return train_all(**arguments)
+
+
+def test_so_are_those_of_gradients_that_wait_for_the_last_part(expected: dict[str, str]) -> None:
+    [alone] = run_in(1, train_with_gradients_that_wait)
+
+    assert all(result.startswith("exact ") for result in alone.values()), alone
+    assert run_in(2, train_with_gradients_that_wait) == [alone] * 2
+    assert run_in(3, train_with_gradients_that_wait) == [alone] * 3
+    assert run_in(8, train_with_gradients_that_wait) == [alone] * 8
+    assert run_in(2, train_with_gradients_that_wait, shares=(1, 7)) == [alone] * 2
+    for name in MODELS:
+        assert float(alone[name].split()[1]) == pytest.approx(float(expected[name].split()[1]), rel=0.02)
 
 
 def test_so_are_those_of_parts_in_pieces() -> None:

@@ -1,6 +1,7 @@
 """Gradients live in flat buffers; nothing that user code does with them may tell."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -43,7 +44,7 @@ def gradients(reducer: Reducer) -> list[torch.Tensor | None]:
     return [None if parameter.grad is None else parameter.grad.clone() for parameter in reducer.parameters]
 
 
-def reducer_of(net: torch.nn.Module, num_control: int = 3, **options: int) -> Reducer:
+def reducer_of(net: torch.nn.Module, num_control: int = 3, **options: Any) -> Reducer:
     trained = [parameter for parameter in net.parameters() if parameter.requires_grad]
     return Reducer(trained, num_control=num_control, running=RunningBuffers(net), **options)
 

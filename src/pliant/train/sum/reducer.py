@@ -43,7 +43,9 @@ from pliant.train.group.collectives import Group
 from pliant.train.sum import tree
 from pliant.train.sum.buckets import BUCKET_BYTES, BucketLayout
 from pliant.train.sum.exchange import Exchange
+from pliant.train.sum.late_linear import LateLinears
 from pliant.train.sum.partial_sums import PartialSums
+from pliant.train.sum.products import Product
 from pliant.train.sum.readout import Element, Readout
 from pliant.train.sum.running import RunningBuffers
 from pliant.train.sum.tail import TailLayout
@@ -59,6 +61,7 @@ class Reducer:
         parameters: those that are trained; the order must be the same in every task.
         num_control: float32 elements that travel with the gradients.
         running: the buffers that travel with them.
+        are_late: let the gradients of large linear layers wait for each other, see `pliant.train.sum.late_linear`.
     """
 
     def __init__(
@@ -68,8 +71,10 @@ class Reducer:
         num_control: int,
         running: RunningBuffers,
         bucket_bytes: int = BUCKET_BYTES,
+        are_late: bool = False,
     ) -> None:
         self.parameters = tuple(dict.fromkeys(parameters))
+        self._late = LateLinears(self.parameters, is_enabled=are_late)
         self.control: list[Element] = [0.0] * num_control
         """Control elements of the present leaf."""
         self._running = running
@@ -118,6 +123,7 @@ class Reducer:
         self.release()
         self._held.clear()
         self.control = [0.0] * self._tail.num_control
+        self._late.end()
         if not self._is_alone:
             self._sums.begin()
         self._set_hooks(not self._is_alone)
@@ -140,6 +146,7 @@ class Reducer:
 
         The pass raises GenerationLost when a gradient is ready and `is_lost()` is true, or an exchange fails.
         """
+        self._late.begin(num_own_hooks=1 if self._hooks else 0)
         if self._is_alone:
             self._readout.start(self.control)
         else:
@@ -155,6 +162,8 @@ class Reducer:
     def close_leaf(self) -> None:
         """End a leaf: take what is left in the parameters, and the control elements."""
         if self._is_alone:
+            self._late.attach()
+            self._late.end()
             return
         if not self._is_armed:
             self._open_leaf()
@@ -163,10 +172,12 @@ class Reducer:
         flags = self._tail.flags(tail)
         flags.fill_(1.0)
         for place in [place for place, collected in enumerate(self._collected) if not collected]:
-            gradient, self.parameters[place].grad = self.parameters[place].grad, None
-            if gradient is None:
+            value = self._late.take(place, self.parameters[place].grad)
+            self.parameters[place].grad = None
+            if value is None:
                 flags[place] = 0.0
-            self._add(place, gradient)
+            self._add(place, value)
+        self._late.end()
         if self._group.rank == 0 and self._leaf == 0:
             self._running.write(self._tail.running(tail))
         self._add(len(self.parameters), tail)
@@ -240,11 +251,13 @@ class Reducer:
         self._is_armed = False
         self._exchange.forget()
         self._held.clear()
+        self._late.end()
         self.release()
 
     def close(self) -> None:
         """Drop the hooks and all buffers, which would keep the parameters alive."""
         self._set_hooks(False)
+        self._late.close()
         self.forget()
 
     # -- gradients as they come -------------------------------------------------------------------------------------
@@ -270,7 +283,7 @@ class Reducer:
         """Take a gradient that autograd has just accumulated; called in the middle of a backward pass."""
         if not self._is_armed:
             return
-        gradient, parameter.grad = parameter.grad, None
+        value, parameter.grad = self._late.take(place, parameter.grad), None
         if self._is_lost():
             raise GenerationLost("the coordinator gave this generation up")
         if self._collected[place]:
@@ -279,7 +292,7 @@ class Reducer:
                 "needs torch.utils.checkpoint(…, use_reentrant=False)"
             )
         self._collected[place] = True
-        self._add(place, gradient)
+        self._add(place, value)
         if self._ends_share(self._leaf):
             bucket = self._layout.bucket_of[place]
             self._missing[bucket] -= 1
@@ -290,9 +303,9 @@ class Reducer:
         """Tell whether the buckets are filled with this leaf, to be exchanged with other tasks."""
         return self._group.size > 1 and leaf + 1 == len(self._share.additions)
 
-    def _add(self, place: int, value: torch.Tensor | None) -> None:
+    def _add(self, place: int, value: torch.Tensor | Product | None) -> None:
         """Add one leaf's value to the partial sums of a place; after the last leaf they go into the buckets."""
-        if value is not None and value.is_sparse:
+        if isinstance(value, torch.Tensor) and value.is_sparse:
             value = value.to_dense()
         num_additions = self._share.additions[self._leaf]
         if self._ends_share(self._leaf):
