@@ -3,6 +3,7 @@
 | name | model | optimizer | global batch |
 |---|---|---|---|
 | `mlp` | 784-2048-2048-10, 5.8 M parameters | SGD | 1024 |
+| `mlp100` | 784-4096-4096-1198-10, 24.9 M parameters | SGD | 64 |
 | `transformer` | 4 pre-norm blocks, width 128, 4 heads, 64 tokens, 0.86 M parameters | AdamW | 64 |
 | `cnn` | 1-32-64 convolutions, 9216-128-10, 1.2 M parameters | SGD | 64 |
 | `digits` | 64-128-64-10 on pictures of 8×8, 17 k parameters | SGD with momentum | 64 |
@@ -115,6 +116,13 @@ TRAININGS = {
             name="cnn",
             batch_size=64,
             build=lambda: workload.build("cnn"),
+            optimizer=workload.optimizer_of,
+            data=workload.data,
+        ),
+        Training(
+            name="mlp100",
+            batch_size=64,
+            build=lambda: workload.build("mlp"),
             optimizer=workload.optimizer_of,
             data=workload.data,
         ),

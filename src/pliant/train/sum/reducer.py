@@ -27,6 +27,9 @@ The tree does not add 3.0 and 4.0: it adds 4.0 and the gradient of leaf 3, which
 A part that is computed in several pieces (`accumulate`) is one leaf all the same: `hold` puts the gradient of a piece
 aside, `restore` gives it back before the next backward pass, which adds to it.
 
+The gradient of a large linear layer may come as a product that is not computed yet (`LateLinears`). Such products wait
+in the partial sums until the last leaf, and are multiplied and added together there, with the result of any other way.
+
 Three cases have less to do. A task alone with one leaf copies nothing: autograd's gradients stay where they are, while
 the control elements are on their way to the host (`Readout`). A task alone with several leaves has no exchange, and the
 partial sum is the result. With two tasks of one partial sum each, there is only one order to add them, so the stock
