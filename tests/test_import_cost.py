@@ -37,6 +37,13 @@ def test_no_room_on_the_servers_side_brings_torch_or_grpc(room: str) -> None:
     assert not brought & {"torch", "grpc"}
 
 
+def test_to_submit_a_job_takes_nothing_of_searches_endpoints_and_tunnels() -> None:
+    brought = modules_after("import pliant.cli.commands, pliant.cli.jobs.submit")
+
+    api = {f"pliant.api.{name}" for name in ("searches", "endpoints", "models", "datasets", "queues", "machines")}
+    assert not brought & {*api, "pliant.core.search", "pliant.core.endpoint", "websockets", "numpy", "jsonschema"}
+
+
 IMPORT_ALL = (
     "for found in pkgutil.walk_packages(room.__path__, room.__name__ + '.'): importlib.import_module(found.name)"
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pliant.client
 from pliant.client.methods import PARTS, rows
+from pliant.client.nouns.late_noun import LateNoun
 
 PAGE = Path(__file__).parents[2] / "docs" / "client.md"
 
@@ -26,8 +27,15 @@ def test_every_method_says_what_it_does() -> None:
 
 def test_the_parts_of_a_client_are_all_in_the_table() -> None:
     with pliant.client.Client("http://127.0.0.1:9", "t") as client:
-        parts = {f"client.{name}": type(part) for name, part in vars(client).items() if not name.startswith("_")}
+        names = [name for name, part in vars(type(client)).items() if isinstance(part, LateNoun)]
+        parts = {f"client.{name}": type(getattr(client, name)) for name in names}
     assert parts == {name: kind for name, kind in PARTS.items() if name.startswith("client.")}
+
+
+def test_every_name_of_the_client_is_found_when_it_is_asked_for_and_no_other_one() -> None:
+    assert {name for name in pliant.client.__all__ if not hasattr(pliant.client, name)} == set()
+    assert set(pliant.client.__all__) <= set(dir(pliant.client))
+    assert not hasattr(pliant.client, "Clients")
 
 
 def test_all_that_the_page_names_is_there_to_import() -> None:

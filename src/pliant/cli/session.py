@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from pliant.api.endpoints import EndpointView
 from pliant.api.jobs import JobPage
-from pliant.api.searches import SearchView
 from pliant.cli.settings import Settings, settings_of
 from pliant.client import Client
 from pliant.client.http import session
@@ -18,7 +16,10 @@ from pliant.core.errors import Conflict, Forbidden, InternalError, InvalidInput,
 from pliant.core.job import Job
 from pliant.core.job_filter import UNENDED_STATES as UNFINISHED
 from pliant.core.near_name import near_name
-from pliant.core.search import SearchState
+
+if TYPE_CHECKING:  # most commands ask for none of them, and their bodies take long to make
+    from pliant.api.endpoints import EndpointView
+    from pliant.api.searches import SearchView
 
 __all__ = [
     "UNFINISHED",
@@ -92,7 +93,7 @@ def all_jobs(client: Client, *, ended: bool, searches: Sequence[str] | None = ()
     return tuple(job for page in pages(ask) for job in page.jobs)
 
 
-def all_endpoints(client: Client) -> tuple[EndpointView, ...]:
+def all_endpoints(client: Client) -> "tuple[EndpointView, ...]":
     """Return the endpoints that the caller sees; none if they may not look, or an older server has none."""
     found = pages(lambda after: client.endpoints.list(after=after))
     try:
@@ -101,8 +102,10 @@ def all_endpoints(client: Client) -> tuple[EndpointView, ...]:
         return ()
 
 
-def open_searches(client: Client) -> tuple[SearchView, ...]:
+def open_searches(client: Client) -> "tuple[SearchView, ...]":
     """Return the searches that run or may go on, as far as the caller sees them; none if a server keeps none."""
+    from pliant.core.search import SearchState  # with all that a search can say
+
     try:
         return tuple(client.searches.list(states=(SearchState.RUNNING, SearchState.STOPPED)))
     except (NotFound, Forbidden):
@@ -124,7 +127,7 @@ def _job_of_endpoint(client: Client, name: str) -> str | None:
     return None if version is None else version.job_id
 
 
-def search_of(client: Client, name: str) -> SearchView | None:
+def search_of(client: Client, name: str) -> "SearchView | None":
     """Return the search of a name that may also be a job's; None if there is none, or it can only be a job's."""
     if _ID.fullmatch(name):
         return None

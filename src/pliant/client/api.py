@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import httpx
 
@@ -16,21 +16,24 @@ from pliant.client.http.connection import Connection, parse
 from pliant.client.http.home import read_record, read_token
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.session import choose, refuse_clear_text, server_of, token_of
-from pliant.client.nouns.algorithms import AlgorithmClient
-from pliant.client.nouns.arrays import ArrayClient
 from pliant.client.nouns.backup import fetch_backup
-from pliant.client.nouns.datasets import DatasetClient
-from pliant.client.nouns.endpoints import EndpointClient
-from pliant.client.nouns.environments import EnvironmentClient
 from pliant.client.nouns.jobs import JobClient
-from pliant.client.nouns.machines import MachineClient
-from pliant.client.nouns.models import ModelClient, TemplateClient
-from pliant.client.nouns.people import PeopleClient
-from pliant.client.nouns.previews import PreviewClient
-from pliant.client.nouns.queues import GroupClient, QueueClient
-from pliant.client.nouns.searches import GivenParameter, SearchClient, SearchHandle, search_request
+from pliant.client.nouns.late_noun import LateNoun
 from pliant.core.errors import Unavailable
 from pliant.core.upkeep import Sweep
+
+if TYPE_CHECKING:
+    from pliant.client.nouns.algorithms import AlgorithmClient
+    from pliant.client.nouns.arrays import ArrayClient
+    from pliant.client.nouns.datasets import DatasetClient
+    from pliant.client.nouns.endpoints import EndpointClient
+    from pliant.client.nouns.environments import EnvironmentClient
+    from pliant.client.nouns.machines import MachineClient
+    from pliant.client.nouns.models import ModelClient, TemplateClient
+    from pliant.client.nouns.people import PeopleClient
+    from pliant.client.nouns.previews import PreviewClient
+    from pliant.client.nouns.queues import GroupClient, QueueClient
+    from pliant.client.nouns.searches import GivenParameter, SearchClient, SearchHandle
 
 _CLEAN_UP_TIMEOUT_S: Final = 300.0
 """A clean-up walks over all that jobs have left."""
@@ -54,6 +57,20 @@ class Client(JobClient):
         ...     print(job.wait().state)
     """
 
+    algorithms: "LateNoun[AlgorithmClient]" = LateNoun("algorithms:AlgorithmClient")
+    arrays: "LateNoun[ArrayClient]" = LateNoun("arrays:ArrayClient")
+    datasets: "LateNoun[DatasetClient]" = LateNoun("datasets:DatasetClient")
+    people: "LateNoun[PeopleClient]" = LateNoun("people:PeopleClient")
+    endpoints: "LateNoun[EndpointClient]" = LateNoun("endpoints:EndpointClient")
+    environments: "LateNoun[EnvironmentClient]" = LateNoun("environments:EnvironmentClient")
+    templates: "LateNoun[TemplateClient]" = LateNoun("models:TemplateClient")
+    models: "LateNoun[ModelClient]" = LateNoun("models:ModelClient")
+    queues: "LateNoun[QueueClient]" = LateNoun("queues:QueueClient")
+    machines: "LateNoun[MachineClient]" = LateNoun("machines:MachineClient")
+    groups: "LateNoun[GroupClient]" = LateNoun("queues:GroupClient")
+    searches: "LateNoun[SearchClient]" = LateNoun("searches:SearchClient")
+    previews: "LateNoun[PreviewClient]" = LateNoun("previews:PreviewClient")
+
     def __init__(
         self,
         url: str,
@@ -69,19 +86,6 @@ class Client(JobClient):
             InvalidInput: the URL, the token or the certificate cannot be one.
         """
         super().__init__(Connection(url, token, timeout_s, transport, trust))
-        self.algorithms = AlgorithmClient(self._connection)
-        self.arrays = ArrayClient(self._connection)
-        self.datasets = DatasetClient(self._connection)
-        self.people = PeopleClient(self._connection)
-        self.endpoints = EndpointClient(self._connection)
-        self.environments = EnvironmentClient(self._connection)
-        self.templates = TemplateClient(self._connection)
-        self.models = ModelClient(self._connection)
-        self.queues = QueueClient(self._connection)
-        self.machines = MachineClient(self._connection)
-        self.groups = GroupClient(self._connection)
-        self.searches = SearchClient(self._connection)
-        self.previews = PreviewClient(self._connection)
 
     @classmethod
     def connect(
@@ -163,12 +167,12 @@ class Client(JobClient):
         self,
         code: Path | str,
         *,
-        parameters: Mapping[str, GivenParameter],
+        parameters: "Mapping[str, GivenParameter]",
         metric: str | None = None,
         direction: Literal["minimize", "maximize"] | None = None,
         max_trials: int | None = None,
         **options: Any,
-    ) -> SearchHandle:
+    ) -> "SearchHandle":
         """Pack a folder or a single file, upload it and search for the best values of a script's parameters.
 
         Args:
@@ -189,6 +193,8 @@ class Client(JobClient):
             InvalidInput: with everything that is wrong.
             Conflict: there is a search of this name.
         """
+        from pliant.client.nouns.searches import SearchHandle, search_request  # who only submits does without
+
         folder = Path(code).expanduser()
         given = {"parameters": parameters, "metric": metric, "direction": direction, "max_trials": max_trials}
         request = search_request(folder, self.searches, {**given, **options})

@@ -1,14 +1,16 @@
 """What `set` and `submit` print with `--dry-run`: who would have how many slots, and why."""
 
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from pliant.api.previews import SharePreview, SubmissionPreview
 from pliant.cli import formatting
 from pliant.cli.screen import TableColumn, print_json, say, say_notes, show, table
 from pliant.core.errors import Conflict, InvalidInput, Problem
+
+if TYPE_CHECKING:
+    from pliant.api.previews import SharePreview, SubmissionPreview
 
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing; tell who would have how many slots, and why.")
@@ -23,7 +25,7 @@ _COLUMNS: Final = (
 _OTHERS: Final = "others"
 
 
-def show_preview(preview: SharePreview, *, as_json: bool) -> None:
+def show_preview(preview: "SharePreview", *, as_json: bool) -> None:
     """Print what would come of a change, or of a submission.
 
     Raises:
@@ -36,6 +38,8 @@ def show_preview(preview: SharePreview, *, as_json: bool) -> None:
     if as_json:
         print_json(preview)
         return
+    from pliant.api.previews import SubmissionPreview  # which a command that only has the option does without
+
     if isinstance(preview, SubmissionPreview):
         say(f"{_outlook(preview)}\n")
     show(table(_COLUMNS, _rows(preview)))
@@ -44,7 +48,7 @@ def show_preview(preview: SharePreview, *, as_json: bool) -> None:
     say_notes(preview.notes)
 
 
-def _outlook(preview: SubmissionPreview) -> str:
+def _outlook(preview: "SubmissionPreview") -> str:
     if not preview.would_get:
         place = preview.waiting
         of = (
@@ -61,7 +65,7 @@ def _outlook(preview: SubmissionPreview) -> str:
     return f"It would start now with {formatting.count_of(preview.starts_with, 'slot')}, and have {grows}{taken}."
 
 
-def _rows(preview: SharePreview) -> Iterator[list[str]]:
+def _rows(preview: "SharePreview") -> Iterator[list[str]]:
     for one in preview.workloads:
         yield [one.id or "(new)", one.name, str(one.held), str(one.would_get), one.reason]
     if preview.others.num_workloads:

@@ -17,7 +17,6 @@ from pliant.cli.jobs.asked import OPTIONS, find_jobs, report_job, secret_of, siz
 from pliant.cli.jobs.code import script_of, warn_of_parts, warn_of_siblings
 from pliant.cli.jobs.file_keys import is_job_file
 from pliant.cli.jobs.job_file import read_job_file, write_job_file
-from pliant.cli.jobs.job_schema import print_schema
 from pliant.cli.jobs.preview import DryRunOption, show_preview
 from pliant.cli.options import ArgsArgument, FollowOption, JsonOption, WaitOption, leave_out_none
 from pliant.cli.problems import validate
@@ -32,12 +31,19 @@ PathArgument = Annotated[
 ]
 
 
+def _print_schema(value: bool) -> None:
+    if value:
+        from pliant.cli.jobs.job_schema import print_schema  # what a search says is in it, too
+
+        print_schema(value)
+
+
 SchemaOption = Annotated[
     bool,
     typer.Option(
         "--print-schema",
         help="Print the JSON Schema of job files.",
-        callback=print_schema,
+        callback=_print_schema,
         is_eager=True,
         expose_value=False,
     ),

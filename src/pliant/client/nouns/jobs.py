@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from pliant.api.histograms import HistogramNames, HistogramPage
@@ -32,7 +32,6 @@ from pliant.client.http.connection import Params, parse
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.patience import observe
 from pliant.client.http.stream import stream_events
-from pliant.client.http.tunnel import connect_tunnel
 from pliant.client.nouns.job_lists import JobLists
 from pliant.client.nouns.logs import log_files, read_log
 from pliant.client.nouns.noun import checked
@@ -41,10 +40,11 @@ from pliant.client.nouns.submission import DELETE_TIMEOUT_S, UPLOAD_TIMEOUT_S, s
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, JobSpec, Metric
 from pliant.core.lifecycle import JobState
-from pliant.core.notebook import read_token
-from pliant.core.tunnel import Frame, FrameKind
-from pliant.tunnel.channels import TunnelChannels
-from pliant.tunnel.stream import TunnelStream
+
+if TYPE_CHECKING:  # shells and notebooks alone need websockets
+    from pliant.core.tunnel import Frame
+    from pliant.tunnel.channels import TunnelChannels
+    from pliant.tunnel.stream import TunnelStream
 
 _MAX_EVENTS: Final = 10_000
 _LOOK_S: Final = 0.3
@@ -162,7 +162,7 @@ class JobClient(JobLists):
         """
         return fetch_stacks(self._connection, job_id, timeout_s=timeout_s)
 
-    def open_shell(self, job_id: str, request: ShellRequest) -> TunnelStream:
+    def open_shell(self, job_id: str, request: ShellRequest) -> "TunnelStream":
         """Start a shell, or a command, beside a task of a job; return what leads to it.
 
         Raises:
@@ -170,10 +170,13 @@ class JobClient(JobLists):
             Conflict: it has ended, or has no process.
             Unavailable: the server cannot be reached by WebSocket.
         """
+        from pliant.client.http.tunnel import connect_tunnel
+        from pliant.tunnel.stream import TunnelStream
+
         made = parse(_TUNNEL, self._connection.send("POST", f"{_path(job_id)}/shells", request))
         return TunnelStream(connect_tunnel(self._connection, made))
 
-    def open_notebook(self, job_id: str, ready: Callable[[str], None]) -> TunnelChannels:
+    def open_notebook(self, job_id: str, ready: Callable[[str], None]) -> "TunnelChannels":
         """Open a tunnel to the notebook server that a job runs; its `serve` passes on what comes until it is closed.
 
         Args:
@@ -186,7 +189,12 @@ class JobClient(JobLists):
             Unavailable: the server cannot be reached by WebSocket.
         """
 
-        def take(frame: Frame) -> None:
+        from pliant.client.http.tunnel import connect_tunnel
+        from pliant.core.notebook import read_token
+        from pliant.core.tunnel import FrameKind
+        from pliant.tunnel.channels import TunnelChannels
+
+        def take(frame: "Frame") -> None:
             if frame.kind is FrameKind.READY:
                 ready(read_token(frame.content))
 
