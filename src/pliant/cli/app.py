@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 
+from pliant.cli.imports import without_garbage_collection
 from pliant.entry.interrupt import INTERRUPTED, exit_with, leaving_at_once
 
 
@@ -16,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         SystemExit: always, with the exit code.
     """
     try:
-        with leaving_at_once():
+        with leaving_at_once(), without_garbage_collection():
             from pliant.cli.commands import run  # typer takes longer to come than a hand to the keys
 
         code = run(argv)

@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.contracts.process_stage import PATHS, ProcessStage, until
 
 from pliant.cluster import process
+from pliant.cluster.agent.settings import PRELOAD
 from pliant.cluster.node import NodeCluster
 from pliant.core.ports import TaskExit
 
@@ -61,6 +62,23 @@ note(folder / "report", [warm, torch.get_num_threads(), len(os.listdir("/proc/se
     assert reports[0][3] != reports[1][3]
     until(lambda: stage.cluster.readiness().warm, "the agent knows")
     assert stage.cluster.readiness().num_threads == 1
+
+
+def test_a_task_imports_nothing_for_its_first_address_optimizer_and_data(tmp_path: Path, bring_up: BringUp) -> None:
+    source = """
+import socket, sys
+before = set(sys.modules)
+import torch
+from pliant.train import Run
+socket.getaddrinfo("127.0.0.1", 80)
+torch.manual_seed(0)
+optimizer = torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.1)
+next(iter(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(4, 2)), batch_size=2)))
+note(folder / "report", sorted(set(sys.modules) - before))
+"""
+    stage = bring_up(tmp_path, preload=PRELOAD)
+
+    assert stage.read(stage.start("job-1.1", (0,), source)) == []
 
 
 def test_a_module_that_starts_threads_makes_tasks_start_cold_rather_than_unsafely(

@@ -8,8 +8,9 @@ from typing import Final
 from pliant.core.confinement import IsolationMode
 from pliant.core.job import NodeId
 
-PRELOAD: Final = ("pliant.train", "pliant.entry.task", "pliant.entry.sidecar", "torch._dynamo")
-"""Modules that every task needs; the last one is imported by the first optimizer of a process and takes a second."""
+PRELOAD: Final = ("pliant.train", "pliant.entry.task", "pliant.entry.sidecar", "encodings.idna", "torch._dynamo")
+"""Modules that every task needs; the last one is imported by the first optimizer of a process and takes a second, the
+one before it when the first address is looked up."""
 ENTRY: Final = "pliant.entry.task:main"
 
 
