@@ -72,9 +72,10 @@ def typed_s(server: Server, processes: Processes, report: Path, number: int) -> 
     """
     to_monotonic = time.monotonic() - time.time()
     job_id = f"job-{number}"
-    command = [sys.executable, "-m", "pliant.cli.app", "--home", server.home, "submit", SCRIPTS / "first_step.py"]
+    command: list[str | Path] = [sys.executable, "-m", "pliant.cli.app", "--home", server.home]
     began = time.monotonic()
-    process = processes.start([*command, "--max", "1", "--", "pliant", report])
+    command += ["submit", SCRIPTS / "first_step.py", "--max", "1", "--", "pliant", report]
+    process = processes.start(command)
     stepped = stepped_at(report)
     if process.wait(LIMIT_S) != 0:
         raise subprocess.SubprocessError(f"the job was not submitted:\n{processes.tail()}")
