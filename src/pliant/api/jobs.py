@@ -26,7 +26,6 @@ from pliant.core.job import (
     Priority,
     QueueName,
     Task,
-    default_virtual_workers,
 )
 from pliant.core.notice import NoticeSettings
 from pliant.core.plan import NodeView, PolicyName
@@ -92,10 +91,9 @@ class JobRequest(Request, JobSettings, NoticeSettings):
 
     def spec(self) -> JobSpec:
         """Return the noun that this body asks for, defaults filled in."""
-        default = self.max_tasks if self.fixed else default_virtual_workers(self.max_tasks)
         filled = {
             "name": self.name or self.script,
-            "virtual_workers": self.virtual_workers or default,
+            "virtual_workers": self.max_tasks if self.fixed else self.virtual_workers,
             "tags": tags_of(self.tags),
         }
         return JobSpec(**{**values_of(JobSettings, self), **filled})

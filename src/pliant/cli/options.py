@@ -229,7 +229,7 @@ JOB: Final[Table] = {
     "after": ask("Start when this has completed; repeatable.", metavar="JOB|ARRAY", type=list[str]),
     "after_any": ask("Start when this has ended, however; repeatable.", metavar="JOB|ARRAY", type=list[str]),
     "slots_per_task": ask("GPUs (or CPU slots) that every task holds."),
-    "virtual_workers": ask("Parts of the batch; default: 8, or --max."),
+    "virtual_workers": ask("Parts of the batch; default: by --max and its size."),
     "balance": ask("Parts of each task: even; or speed: faster tasks compute more."),
     "python": ask("Another Python interpreter, with Pliant installed.", read=whole_path, place=beside),
     "environment": ask(

@@ -26,7 +26,6 @@ DEFAULT_QUEUE = "default"
 DEFAULT_MAX_RESTARTS = 3
 DEFAULT_CHECKPOINT_EVERY_S = 600.0
 MAX_VIRTUAL_WORKERS = 4096
-MIN_DEFAULT_VIRTUAL_WORKERS = 8
 MIN_MEMORY_BYTES = 64 << 20
 DEFAULT_START_TIMEOUT_S = 600.0
 
@@ -45,6 +44,7 @@ JobKind = Literal["training", "fixed", "trial", "endpoint"]
 JOB_KINDS: Final[tuple[JobKind, ...]] = get_args(JobKind)
 
 NumTasks = Annotated[int, Input(Ge(1), Le(MAX_VIRTUAL_WORKERS))]
+NumSamples = Annotated[int, Input(Ge(1))]
 SlotsPerTask = Annotated[int, Input(Ge(1), Le(64))]
 Priority = Annotated[int, Input(Ge(1), Le(MAX_PRIORITY))]
 QueueName = Annotated[str, Input(Len(1, 60))]
@@ -101,7 +101,8 @@ class JobSettings:
     tags: GivenTags = field(default_factory=dict)
     """What people find it by: names, each with a value, which may be empty; 50 at most."""
     virtual_workers: NumTasks | None = None
-    """V: the global batch is cut into V parts whatever the size. If left out: 8, or the maximum if that is larger."""
+    """V: the global batch is cut into V parts whatever the size. If left out: what the maximum and the batch size make
+    cheap."""
     balance: Balance = "even"
     """`even`: every task computes as many of the V parts. `speed`: faster tasks compute more of them."""
     python: Annotated[str, Input(MinLen(1))] | None = None
@@ -162,7 +163,6 @@ class JobSpec(JobSettings):
 
     # Nothing is open here: `data_dir` is the data set's if there is one, `weights` and `resume_from` are whole paths.
     name: str = field()  # `field()`: without a default, which the inherited one has
-    virtual_workers: int = field()
     tags: Mapping[str, str] = field(default_factory=dict)
     data_parts: Mapping[str, str] = field(default_factory=dict)
     """Where the parts `train`, `validation` and `test` of the data set lie, those that there are."""
@@ -194,11 +194,6 @@ class JobSpec(JobSettings):
         return -(-num_tasks * self.slots_per_task * self.slot_share // WHOLE_SLOT)
 
 
-def default_virtual_workers(max_tasks: int) -> int:
-    """Return the V of a job that asks for none."""
-    return max(MIN_DEFAULT_VIRTUAL_WORKERS, max_tasks)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """How far a training is, as its leader last told."""
@@ -221,6 +216,10 @@ class Progress:
     """Seconds left at the present speed."""
     shares: Annotated[tuple[NumTasks, ...], MaxLen(MAX_VIRTUAL_WORKERS)] = ()
     """Virtual workers of every worker, in rank order, if they are shared by speed and not even."""
+    batch_size: NumSamples | None = None
+    """Samples of the global batch; None: not said."""
+    virtual_workers: NumTasks | None = None
+    """V as the script uses it, and so the most tasks that can work; None: not said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

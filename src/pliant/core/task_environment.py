@@ -10,7 +10,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, MIN_DEFAULT_VIRTUAL_WORKERS, Balance, JobId, Mode, TaskId
+from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, Balance, JobId, Mode, TaskId
 from pliant.core.serving_profile import Runner
 from pliant.core.slot import WHOLE_SLOT
 
@@ -176,12 +176,12 @@ class ElasticTask(Variables):
     """Its job's name, for people."""
     token: Annotated[str, Variable("PLIANT_TASK_TOKEN")]
     """The control link opens to who proves to hold it; taken away before the script runs."""
-    virtual_workers: Annotated[int, Variable("PLIANT_VIRTUAL_WORKERS")]
-    """V: the parts of the global batch."""
+    virtual_workers: Annotated[int | None, Variable("PLIANT_VIRTUAL_WORKERS")] = None
+    """V: the parts of the global batch; absent: chosen from `PLIANT_MAX_TASKS` and the batch size."""
     balance: Annotated[Balance, Variable("PLIANT_BALANCE")] = "even"
     """`speed`: faster tasks compute more of them; or `even`."""
     max_tasks: Annotated[int, Variable("PLIANT_MAX_TASKS")] = 1
-    """The job grows up to this many tasks."""
+    """The job grows up to this many tasks, as it was submitted."""
     mode: Annotated[Mode, Variable("PLIANT_MODE")] = "exact"
     """`exact` or `fast`."""
     checkpoint_freq: Annotated[int, Variable("PLIANT_CHECKPOINT_FREQ")] = 1
@@ -216,8 +216,8 @@ class ElasticTask(Variables):
 class LoneTask(Variables):
     """What a script may be told that runs without a server; what is left out is what a submitted job has, too."""
 
-    virtual_workers: Annotated[int, Variable("PLIANT_VIRTUAL_WORKERS")] = MIN_DEFAULT_VIRTUAL_WORKERS
-    """V: the parts of the global batch."""
+    virtual_workers: Annotated[int | None, Variable("PLIANT_VIRTUAL_WORKERS")] = None
+    """V: the parts of the global batch; absent: as for a job of at most one task."""
     mode: Annotated[Mode, Variable("PLIANT_MODE")] = "exact"
     """`exact` or `fast`."""
 

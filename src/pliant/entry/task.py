@@ -111,6 +111,7 @@ def _train_context(environment: TaskEnvironment, node: TaskNode, membership: Tas
         clock=time.monotonic,
         now=time.time,
         virtual_workers=training.virtual_workers,
+        max_tasks=training.max_tasks,
         balance=training.balance,
         checkpoint_freq=training.checkpoint_freq,
         checkpoint_every_s=training.checkpoint_every_s,

@@ -107,7 +107,7 @@ class _Player:
         self._work[job.id] = SimWork(
             num_steps=max(1, round(arrival.slot_hours * 3600 / STEP_SLOT_S)),
             step_s=STEP_SLOT_S / arrival.slots_per_task,
-            virtual_workers=spec.virtual_workers,
+            virtual_workers=spec.virtual_workers or spec.max_tasks,
             warm_s=8.0,
             connect_s=0.2,
             pause_s=0.1,

@@ -43,9 +43,9 @@ def check_trainable(
             f"them; put every trained parameter into one torch.nn.Module and give that as the model"
         )
     synced = [name for name, module in model.named_modules() if isinstance(module, torch.nn.SyncBatchNorm)]
-    if synced and virtual_workers > 1:
+    if synced and plan.max_workers > 1:
         raise TrainingError(
-            f"{synced[0]} is a SyncBatchNorm, which needs the batch of all {virtual_workers} virtual workers at the "
+            f"{synced[0]} is a SyncBatchNorm, which needs the batch of all {plan.max_workers} virtual workers at the "
             f"same moment, and a task computes its own one after the other; use BatchNorm (its statistics are those of "
             f"virtual worker 0), GroupNorm or LayerNorm, or virtual_workers=1"
         )

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, get_args
 
-from pliant.core.job import MAX_VIRTUAL_WORKERS, MIN_DEFAULT_VIRTUAL_WORKERS, Balance, JobId, Mode, TaskId
+from pliant.core.job import MAX_VIRTUAL_WORKERS, Balance, JobId, Mode, TaskId
 from pliant.core.link import Form, FromTask
 from pliant.core.task_environment import LoneTask, TaskFolders
+from pliant.core.virtual_workers import choose
 from pliant.tracking.recorder import Recorder
 from pliant.train.errors import TrainingError
 from pliant.train.group.membership import TaskMembership
@@ -29,8 +30,10 @@ class TrainContext:
     """Monotonic, seconds."""
     now: Callable[[], float]
     """Seconds since the epoch."""
-    virtual_workers: int = MIN_DEFAULT_VIRTUAL_WORKERS
-    """V of a script that says none; a smaller batch is cut into single samples."""
+    virtual_workers: int | None = None
+    """V of a script that says none; a smaller batch is cut into single samples. None: chosen (`parts_of`)."""
+    max_tasks: int = 1
+    """The job grows up to this many tasks, as it was submitted."""
     balance: Balance = "even"
     """How virtual workers divide over tasks."""
     checkpoint_freq: int = 0
@@ -65,6 +68,12 @@ class TrainContext:
     cleanups: list[Callable[[], None]] = field(default_factory=list)
     """Called when the script has ended, with or without an error: files are closed, threads ended."""
 
+    def parts_of(self, batch_size: int) -> int:
+        """Return V for a script that says none: the job's, or what suits its maximum and the global batch."""
+        if self.virtual_workers is None:
+            return choose(self.max_tasks, batch_size)
+        return max(1, min(self.virtual_workers, batch_size))
+
 
 TRAIN_CONTEXT: Final[ContextVar[TrainContext]] = ContextVar("pliant_train_context")
 
@@ -77,7 +86,7 @@ def find_context() -> TrainContext:
 def standalone_context() -> TrainContext:
     """Return the context of a script that nobody manages: one worker; results go to RESULT_DIR if it is set.
 
-    Its batch is cut as that of a job is, so that alone and submitted it comes to the same result.
+    Its batch is cut as that of a job of one task is, so that alone and submitted as such it comes to the same result.
 
     Raises:
         TrainingError: PLIANT_VIRTUAL_WORKERS or PLIANT_MODE is nonsense.
@@ -109,7 +118,8 @@ def _read_lone_task(env: Mapping[str, str]) -> LoneTask:
         asked = LoneTask.from_env(env)
     except ValueError:
         asked = None
-    if asked is None or not 1 <= asked.virtual_workers <= MAX_VIRTUAL_WORKERS:
+    parts = 1 if asked is None or asked.virtual_workers is None else asked.virtual_workers
+    if asked is None or not 1 <= parts <= MAX_VIRTUAL_WORKERS:
         raise TrainingError(
             f"PLIANT_VIRTUAL_WORKERS is {env['PLIANT_VIRTUAL_WORKERS']!r}; give a whole number from 1 to "
             f"{MAX_VIRTUAL_WORKERS}, or unset it"

@@ -166,4 +166,6 @@ class Reporter:
             metrics={name: value for name, value in self.latest.items() if name != "loss"},
             eta_s=samples_left / self._speed if self._speed > 0 else None,
             shares=self.shares(),
+            batch_size=self.plan.batch_size,
+            virtual_workers=self.plan.max_workers,
         )

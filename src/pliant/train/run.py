@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from pliant.core.job import Mode
+from pliant.core.job import MAX_VIRTUAL_WORKERS, Mode
 from pliant.core.job_params import as_param, bounded
 from pliant.core.link import Note
 from pliant.train.balance import SpeedBalance
@@ -76,8 +76,9 @@ class Run:
     """"exact": bitwise the same result for any number of tasks; "fast": every task computes its share in one piece.
     Default: the job's, and "exact"."""
     virtual_workers: int | None = None
-    """V, parts that a global batch is cut into; at most V tasks can work. Default: the job's, and 8 without a server,
-    or `batch_size` if that is smaller. One gives what a plain loop gives."""
+    """V, parts that a global batch is cut into; at most V tasks can work. Default: the job's, or `batch_size` if that
+    is smaller. A job that asks for no number has as many as its maximum and `batch_size` make cheap; without a server
+    the maximum is one task. One part gives what a plain loop gives."""
     accumulate: int = 1
     """Pieces that every part is computed in, one after the other, to save memory."""
     seed: int = 0
@@ -429,12 +430,16 @@ def _plan(run: Run, context: TrainContext, *, num_samples: int, loader_batch_siz
     batch_size = loader_batch_size if run.batch_size is None else run.batch_size
     if batch_size is None:
         raise TrainingError("give batch_size: the samples per optimizer step, over all workers together")
+    whole_shares = (run.mode or context.mode) == "fast"
+    is_asked = (run.virtual_workers or context.virtual_workers) is not None
     return ShardingPlan(
         num_samples=num_samples,
         batch_size=batch_size,
-        virtual_workers=run.virtual_workers or max(1, min(context.virtual_workers, batch_size)),
-        whole_shares=(run.mode or context.mode) == "fast",
+        virtual_workers=run.virtual_workers or context.parts_of(batch_size),
+        whole_shares=whole_shares,
         accumulate=run.accumulate,
+        # shares that depend on the size cost nothing where they are many: any size can have them
+        max_shares=max(1, min(batch_size, MAX_VIRTUAL_WORKERS)) if whole_shares and not is_asked else None,
     )
 
 

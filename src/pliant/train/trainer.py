@@ -108,7 +108,7 @@ class Trainer:
                 Ready(
                     host=self._rendezvous.host,
                     port=self._rendezvous.port,
-                    virtual_workers=engine.plan.virtual_workers,
+                    virtual_workers=engine.plan.max_workers,
                     num_epochs=self.num_epochs or 0,
                 )
             )

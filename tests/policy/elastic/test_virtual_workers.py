@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.policy.elastic.virtual_workers import GRADIENT, WORTH, advise, divide
+from pliant.core.virtual_workers import GRADIENT
+from pliant.policy.elastic.virtual_workers import WORTH, advise, divide
 from pliant.train.data.sharding import cut
 from pliant.train.sum import tree
 

@@ -19,7 +19,7 @@ from pliant.catalog.models.weights import InitialWeights, WeightsFile, open_weig
 from pliant.catalog.sharing import require_owner, take_page
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
-from pliant.core.job import Job, JobSpec, default_virtual_workers
+from pliant.core.job import Job, JobSpec
 from pliant.core.model import Origin, WeightsSource
 from pliant.core.registry import Kept, Registry, iterate_nouns
 from pliant.files.content_store import CODE, WEIGHTS, ContentStore
@@ -294,9 +294,6 @@ class Trainings:
 def job_spec(ran: Model, title: str, weights: Path | None, *, args: tuple[str, ...] = ()) -> JobSpec:
     """Return the job that trains a model."""
     distributed = ran.engine == "distributed"
-    # V is not larger than the batch: every virtual worker has a sample of it
-    of_all = min(default_virtual_workers(ran.max_workers), ran.hyperparameters.batch_size)
-    most = ran.max_workers if ran.batch_is_per_worker else of_all
     return JobSpec(
         name=f"{ran.name}.{title}",
         script=ran.template.script_of(ran.engine),
@@ -304,7 +301,8 @@ def job_spec(ran: Model, title: str, weights: Path | None, *, args: tuple[str, .
         min_tasks=ran.max_workers if distributed else 1,
         max_tasks=ran.max_workers,
         fixed=distributed,
-        virtual_workers=ran.max_workers if distributed else max(ran.max_workers, most),
+        # where the batch is that of all workers, V is chosen by it
+        virtual_workers=ran.max_workers if distributed or ran.batch_is_per_worker else None,
         slots_per_task=ran.slots_per_worker,
         priority=ran.priority,
         queue=ran.queue,

@@ -11,7 +11,7 @@ from pliant.api.jobs import JobDetail, JobPage, JobPatch
 from pliant.cli import formatting
 from pliant.cli.completion import complete
 from pliant.cli.jobs.arrays import how_it_is, names_of, show_array, wait_for_array
-from pliant.cli.jobs.plan import advice
+from pliant.cli.jobs.plan import advice, parts_of
 from pliant.cli.jobs.preview import DryRunOption, show_preview
 from pliant.cli.options import (
     AfterAnyOption,
@@ -334,7 +334,7 @@ def _of_kind(job: Job) -> tuple[str, str]:
         return "endpoint", f"{spec.endpoint.name}, version {spec.endpoint.version}"
     if spec.fixed:
         return "restarts", f"{job.num_restarts} of {spec.max_restarts}"
-    return "virtual workers", "; ".join(filter(None, (str(spec.virtual_workers), _shares(job), advice(job))))
+    return "virtual workers", "; ".join(filter(None, (parts_of(job), _shares(job), advice(job))))
 
 
 def _shares(job: Job) -> str:

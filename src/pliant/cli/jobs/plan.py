@@ -11,7 +11,8 @@ from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.screen import TableColumn, print_json, say, show, table
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.job import MAX_VIRTUAL_WORKERS, Job, default_virtual_workers
+from pliant.core.job import MAX_VIRTUAL_WORKERS, Job
+from pliant.core.virtual_workers import choose
 from pliant.policy.elastic.virtual_workers import GOOD, WORTH, Advice, Division, advise, divide, worst
 
 _LARGE: Final = 64
@@ -23,6 +24,7 @@ class Planned:
     """What `plan` answers."""
 
     virtual_workers: int
+    """V: as asked, or what a job has that asks for none; without a batch size the least that it can be then."""
     batch_size: int | None
     sizes: tuple[Division, ...]
     advised: Advice | None
@@ -36,7 +38,7 @@ def plan(
     min_tasks: Annotated[int, typer.Option("--min", metavar="N", help="It starts with this many.")] = 1,
     virtual_workers: Annotated[
         int | None,
-        typer.Option(metavar="V", help="Parts of the global batch; default: as submit has it.", show_default=False),
+        typer.Option(metavar="V", help="Parts of the global batch; default: as a job has.", show_default=False),
     ] = None,
     batch_size: Annotated[
         int | None, typer.Option(metavar="B", help="Samples of the global batch, to count in.", show_default=False)
@@ -49,14 +51,15 @@ def plan(
     all tasks' time is used. WIRE is what an exact sum sends, by what a stock
     all-reduce sends: more than 1.0x where ranges of parts are not whole nodes of
     the tree in which they are added (SUMS: partial sums of the busiest task).
-    With a batch size it says which number of virtual workers is faster: every
-    part takes as long as 14 samples besides its own, so small parts are slow.
+    With a batch size it says how many virtual workers a job has that asks for no
+    number, or whether another number than yours is faster: every part takes as
+    long as 14 samples besides its own, so small parts are slow.
 
     \b
-    pliant plan --max 8
+    pliant plan --max 8 --batch-size 256
     pliant plan --max 8 --virtual-workers 24 --batch-size 256
     """
-    parts = default_virtual_workers(max_tasks) if virtual_workers is None else virtual_workers
+    parts = _default(max_tasks, batch_size) if virtual_workers is None else virtual_workers
     _check(min_tasks, max_tasks, parts, batch_size)
     sizes = range(min_tasks, max_tasks + 1)
     planned = Planned(
@@ -69,7 +72,9 @@ def plan(
         print_json(planned)
         return
     show(_table(planned.sizes))
-    say("\n" + _verdict(parts, sizes, batch_size))
+    if virtual_workers is None:
+        say("\n" + _chosen(parts, max_tasks, batch_size))
+    say("\n" * (virtual_workers is not None) + _verdict(parts, sizes, batch_size))
 
 
 def bad_division(virtual_workers: int, min_tasks: int, max_tasks: int) -> str | None:
@@ -81,18 +86,55 @@ def bad_division(virtual_workers: int, min_tasks: int, max_tasks: int) -> str | 
     return f"{_division(virtual_workers, sizes, None)}; `{command}` tells whether another number suits a batch of B"
 
 
+def parts_of(job: Job) -> str:
+    """Return how many parts the global batch of a job is cut into, as far as it is known, and who says so."""
+    asked, progress = job.spec.virtual_workers, job.progress
+    used = None if progress is None else progress.virtual_workers
+    if used is None or used == asked:
+        return "chosen when the script says its batch size" if asked is None else str(asked)
+    if asked is not None:
+        return f"{used} as its script has it ({asked} were asked for)"
+    if job.claim == "fast":
+        return "none in fast mode"
+    batch_size = progress.batch_size if progress is not None else None
+    if batch_size is None or used != choose(job.spec.max_tasks, batch_size):
+        return f"{used} (the script's own number)"
+    return f"{used} (chosen for {_batch(batch_size)} and --max {job.spec.max_tasks})"
+
+
 def advice(job: Job) -> str | None:
     """Return which V is faster with the batches that a job was seen to have; None if there is none worth it."""
     spec, progress = job.spec, job.progress
-    if spec.fixed or spec.mode == "fast" or progress is None or not progress.step:
+    if spec.fixed or "fast" in (spec.mode, job.claim) or progress is None or not progress.step:
         return None
-    batch_size = round(progress.samples / progress.step)
+    parts = progress.virtual_workers or spec.virtual_workers
+    batch_size = progress.batch_size or round(progress.samples / progress.step)
     sizes = range(job.min_tasks, job.max_tasks + 1)
-    better = advise(spec.virtual_workers, sizes, batch_size) if batch_size >= max(sizes) else None
+    if parts is None or not max(sizes) <= min(parts, batch_size):
+        return None
+    better = advise(parts, sizes, batch_size)
     return None if better is None else _faster(better, batch_size)
 
 
-def _verdict(virtual_workers: int, sizes: Sequence[int], batch_size: int | None) -> str:
+def _default(max_tasks: int, batch_size: int | None) -> int:
+    """Return V for a job that asks for none; without a batch size the least that it can be."""
+    return max_tasks if batch_size is None else max(max_tasks, choose(max_tasks, batch_size))
+
+
+def _chosen(parts: int, max_tasks: int, batch_size: int | None) -> str:
+    if batch_size is None:
+        return (
+            f"Without --virtual-workers V depends on the batch size, which --batch-size says; shown is the least, "
+            f"{_count(parts)}."
+        )
+    return f"Without --virtual-workers {_batch(batch_size)} and --max {max_tasks} make {_count(parts)}."
+
+
+def _count(virtual_workers: int) -> str:
+    return formatting.count_of(virtual_workers, "virtual worker")
+
+
+def _verdict(virtual_workers: int, sizes: range, batch_size: int | None) -> str:
     head = _division(virtual_workers, sizes, batch_size)
     good = worst(virtual_workers, sizes, batch_size)[0] >= GOOD
     if batch_size is None:
@@ -105,7 +147,7 @@ def _verdict(virtual_workers: int, sizes: Sequence[int], batch_size: int | None)
 
 def _division(virtual_workers: int, sizes: Sequence[int], batch_size: int | None) -> str:
     low, at = worst(virtual_workers, sizes, batch_size)
-    many = formatting.count_of(virtual_workers, "virtual worker")
+    many = _count(virtual_workers)
     if low >= GOOD:
         at_least = "" if low == 1.0 else " or more"
         return f"{many} divide well over {_range(sizes)}: {low:.0%}{at_least} of the tasks' time is used"

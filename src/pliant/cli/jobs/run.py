@@ -16,7 +16,7 @@ from pliant.core.errors import InvalidInput
 from pliant.core.task_environment import LoneTask
 
 _PACKAGE: Final = Path(pliant.__file__).parent
-_ASKED: Final = {"virtual_workers": ask("Parts of the batch; default: 8."), "mode": JOB["mode"]}
+_ASKED: Final = {"virtual_workers": ask("Parts of the batch; default: as few as it can have."), "mode": JOB["mode"]}
 
 
 @takes(options_of(LoneTask, _ASKED))
@@ -31,11 +31,12 @@ def run(
     """Run a script alone, without a server.
 
     It is the only worker of its training, and comes to what it comes to when it
-    is submitted. Everything after SCRIPT belongs to the script.
+    is submitted with as many virtual workers. Everything after SCRIPT belongs to
+    the script.
 
     \b
     pliant run train.py --epochs 1
-    pliant run --virtual-workers 1 train.py    # as a plain loop computes it
+    pliant run --virtual-workers 8 train.py    # the bits of submit with as many
     """
     if not script.is_file():
         raise InvalidInput.at("SCRIPT", f"{str(script)!r} is not a file; check the path")

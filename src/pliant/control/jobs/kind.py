@@ -237,8 +237,8 @@ def workload_of(kind: Kind[Any], live: LiveJob, *, num_done: int = 0, pinned: bo
     )
 
 
-def problems_of_bounds(min_tasks: int, max_tasks: int, virtual_workers: int) -> tuple[Problem, ...]:
-    """Return what is wrong with these limits of a job's size."""
+def problems_of_bounds(min_tasks: int, max_tasks: int, virtual_workers: int | None) -> tuple[Problem, ...]:
+    """Return what is wrong with these limits of a job's size; V is None as long as nobody knows it."""
     problems = []
     if min_tasks > max_tasks:
         problems.append(
@@ -247,12 +247,12 @@ def problems_of_bounds(min_tasks: int, max_tasks: int, virtual_workers: int) -> 
                 message=f"{min_tasks} is above max_tasks {max_tasks}; lower the one or raise the other",
             )
         )
-    if max_tasks > virtual_workers:
+    if virtual_workers is not None and max_tasks > virtual_workers:
         problems.append(
             Problem(
                 field="max_tasks",
-                message=f"{max_tasks} is above virtual_workers {virtual_workers}: the global batch cannot be cut finer "
-                f"than that; lower max_tasks",
+                message=f"{max_tasks} is above virtual_workers {virtual_workers}: the global batch of a job cannot be "
+                f"cut finer later; lower max_tasks, or submit again with `--virtual-workers {max_tasks}`",
             )
         )
     return tuple(problems)

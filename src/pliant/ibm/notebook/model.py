@@ -13,9 +13,8 @@ import torch
 from pliant.client import Client, NotedJob, TooLarge
 from pliant.client.folders.pack import Limits
 from pliant.client.nouns.notebook import in_kernel
-from pliant.core.job import MIN_DEFAULT_VIRTUAL_WORKERS
 from pliant.ibm.modules.pyedt import model as in_tasks
-from pliant.ibm.modules.pyedt.script import parse_schedule
+from pliant.ibm.modules.pyedt.script import LEAST_ENGINES, parse_schedule
 from pliant.ibm.notebook.remote import fetch_model, find_client, follow
 from pliant.ibm.notebook.shipment import SCRIPT, write_shipment
 
@@ -66,7 +65,7 @@ class FabricModel(in_tasks.FabricModel):
 
     def _train_on(self, client: Client, given: Mapping[str, Any], submit: Mapping[str, Any] | bool | None) -> None:
         schedule = {name: given.get(name, default) for name, default in _defaults().items()}
-        parse_schedule(schedule, MIN_DEFAULT_VIRTUAL_WORKERS)  # what is wrong is told before anything is sent
+        parse_schedule(schedule, LEAST_ENGINES)  # what is wrong is told before anything is sent
         fields = job_fields(schedule, {} if isinstance(submit, bool) else submit or {})
         with tempfile.TemporaryDirectory(prefix="pliant-notebook-") as folder:
             code = Path(folder)
@@ -93,7 +92,7 @@ class FabricModel(in_tasks.FabricModel):
 def job_fields(schedule: Mapping[str, Any], submit: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the job for the keywords of `train`: as many tasks as engines, or as a batch has parts."""
     engines, effective = schedule["engines_number"], schedule["effective_batch_size"]
-    most = engines or min(MIN_DEFAULT_VIRTUAL_WORKERS, effective or MIN_DEFAULT_VIRTUAL_WORKERS)
+    most = engines or min(LEAST_ENGINES, effective or LEAST_ENGINES)
     fields: dict[str, Any] = {"name": "notebook", "script": SCRIPT, "max_tasks": most, **submit}
     data_dir = os.environ.get("DATA_DIR")
     if data_dir and not {"dataset", "data_dir"} & fields.keys():

@@ -103,7 +103,7 @@ class FitByRun:
         if not trainer.optimizers or type(trainer.optimizers[0]).__name__ == "_MockOptimizer":
             raise TrainingError("configure_optimizers returned no optimizer; there is nothing to train with")
         context = find_context()
-        virtual_workers = strategy.virtual_workers or context.virtual_workers
+        virtual_workers = strategy.virtual_workers or context.parts_of(self.batches.batch_size)
         is_whole = (strategy.mode or context.mode) == "fast"
         self.steps.run = run = Run(
             trainer.lightning_module,

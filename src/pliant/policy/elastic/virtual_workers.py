@@ -2,7 +2,8 @@
 
 Every task computes a contiguous range of the parts, and a step takes as long as the task with the most. The exact sum
 adds parts in one fixed binary tree, split where the left half is the largest power of two below the size; a task whose
-range is not one node of it sends several partial sums. Knows no job and no model.
+range is not one node of it sends several partial sums. Knows no job and no model. What parts cost, and which V a job
+has that asks for none, is in `pliant.core.virtual_workers`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,20 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from pliant.core.job import MAX_VIRTUAL_WORKERS
+from pliant.core.virtual_workers import FINEST, GRADIENT, most_work, slot_time
 
 GOOD: Final = 0.9
 """A size that uses less than this of its tasks divides badly."""
 WORTH: Final = 0.1
 """Another V is advised if it saves this much of the time."""
-GRADIENT: Final = 14
-"""To add the gradient of one more part takes as long as so many samples of it.
-
-That is what memory and arithmetic of a processor make of a linear layer (docs/benchmarks.md: 14 / b of a part of b
-samples); small networks were measured at 10 to 12. Of large networks with few parameters it is less, of small ones on a
-GPU more.
-"""
-_FINEST: Final = 12
-"""No task is advised more parts than this: they are even to one part in twelve, and more only cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +58,7 @@ def divide(virtual_workers: int, num_tasks: int, batch_size: int | None = None) 
     return Division(
         num_tasks=num_tasks,
         parts=tuple(len(part) for part in ranges),
-        efficiency=total / (num_tasks * _most_work(num_parts, num_tasks, batch_size)),
+        efficiency=total / (num_tasks * most_work(num_parts, num_tasks, batch_size)),
         partials=partials,
         wire=(max(partials) + 1) / 2,
     )
@@ -76,45 +69,29 @@ def worst(virtual_workers: int, sizes: Sequence[int], batch_size: int | None = N
     return min((_efficiency(virtual_workers, size, batch_size), size) for size in sizes)
 
 
-def advise(virtual_workers: int, sizes: Sequence[int], batch_size: int) -> Advice | None:
+def advise(virtual_workers: int, sizes: range, batch_size: int) -> Advice | None:
     """Return a V with which steps on these numbers of tasks take less time; None if none saves much.
 
     The time of a step is that of its busiest task, in units of a sample's own forward and backward pass: its samples,
     and `GRADIENT` for every part that it adds and every partial sum that it sends. Example: a batch of 64 on 1 task
     takes 64 + 8 · 14 = 176 in 8 parts and 64 + 48 · 14 = 736 in 48, which no even division makes up for.
     """
-    most = min(batch_size, MAX_VIRTUAL_WORKERS, max(sizes) * _FINEST)
+    most = min(batch_size, MAX_VIRTUAL_WORKERS, max(sizes) * FINEST)
     # Few tasks send several partial sums, so they are left out of the search, and counted for what it finds.
-    best = min(range(max(sizes), most + 1), key=lambda v: sum(_slot_time(v, size, batch_size) for size in sizes))
-    before, after = (sum(_whole_slot_time(v, size, batch_size) for size in sizes) for v in (virtual_workers, best))
+    best = min(range(max(sizes), most + 1), key=lambda v: slot_time(v, sizes, batch_size))
+    before, after = (_whole_slot_time(v, sizes, batch_size) for v in (virtual_workers, best))
     saved = 1 - after / before
     return Advice(virtual_workers=best, saved=saved) if saved >= WORTH else None
 
 
-def _slot_time(virtual_workers: int, num_tasks: int, batch_size: int) -> float:
-    """Return what a step takes of the time of all its tasks, without its sums over tasks."""
-    num_parts = min(virtual_workers, batch_size)
-    most_parts = -(-num_parts // num_tasks)
-    return num_tasks * (GRADIENT * most_parts + _most_work(num_parts, num_tasks, batch_size))
-
-
-def _whole_slot_time(virtual_workers: int, num_tasks: int, batch_size: int) -> float:
-    sent = max(divide(virtual_workers, num_tasks, batch_size).partials) if num_tasks > 1 else 0
-    return _slot_time(virtual_workers, num_tasks, batch_size) + num_tasks * GRADIENT * sent
+def _whole_slot_time(virtual_workers: int, sizes: range, batch_size: int) -> int:
+    sent = sum(size * max(divide(virtual_workers, size, batch_size).partials) for size in sizes if size > 1)
+    return slot_time(virtual_workers, sizes, batch_size) + GRADIENT * sent
 
 
 def _efficiency(virtual_workers: int, num_tasks: int, batch_size: int | None) -> float:
     num_parts = virtual_workers if batch_size is None else min(virtual_workers, batch_size)
-    return (batch_size or num_parts) / (num_tasks * _most_work(num_parts, num_tasks, batch_size))
-
-
-def _most_work(num_parts: int, num_tasks: int, batch_size: int | None) -> int:
-    """Return the parts, or samples, of the task that has most: the first, since the longer ranges come first."""
-    most = -(-num_parts // num_tasks)
-    if batch_size is None:
-        return most
-    short, num_long = divmod(batch_size, num_parts)
-    return most * short + min(most, num_long)
+    return (batch_size or num_parts) / (num_tasks * most_work(num_parts, num_tasks, batch_size))
 
 
 def _cut(length: int, num_ranges: int) -> Iterator[range]:

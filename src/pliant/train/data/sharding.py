@@ -81,11 +81,18 @@ class ShardingPlan:
     whole_shares: bool = False
     accumulate: int = 1
     """Pieces that a part of the usual size is computed in, one after the other."""
+    max_shares: int | None = None
+    """With `whole_shares`: so many workers can have one, at most; None: as many as virtual workers."""
+
+    @property
+    def max_workers(self) -> int:
+        """Return how many workers can work on a global batch."""
+        return self.virtual_workers if self.max_shares is None else self.max_shares
 
     @property
     def is_cut(self) -> bool:
         """Tell whether a global batch may be computed in several passes, here or by several workers."""
-        return self.virtual_workers > 1 or self.accumulate > 1
+        return self.max_workers > 1 or self.accumulate > 1
 
     @property
     def steps_per_epoch(self) -> int:

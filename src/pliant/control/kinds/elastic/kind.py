@@ -50,8 +50,8 @@ class Elastic(Kind[ElasticJob]):
         )
 
     def check_resize(self, live: ElasticJob, min_tasks: int, max_tasks: int) -> None:
-        limit = min(live.job.spec.virtual_workers, live.virtual_workers or live.job.spec.virtual_workers)
-        if problems := problems_of_bounds(min_tasks, max_tasks, limit):
+        known = [v for v in (live.job.spec.virtual_workers, live.virtual_workers) if v is not None]
+        if problems := problems_of_bounds(min_tasks, max_tasks, min(known, default=None)):
             raise InvalidInput(*problems)
 
     def view(self, live: ElasticJob) -> Workload:
@@ -123,7 +123,7 @@ class Elastic(Kind[ElasticJob]):
         groups = {
             g.state: GenerationView(number=g.number, members=g.members, cause=g.cause) for g in generations.values()
         }
-        staying = frozenset(task.id for task in live.staying)
+        staying, progress = frozenset(task.id for task in live.staying), live.job.progress
         return replace(
             live,
             membership=restore(
@@ -137,6 +137,7 @@ class Elastic(Kind[ElasticJob]):
             generations=generations,
             trained=any(g.switched_at is not None for g in past.generations),
             step=max((g.step or 0 for g in past.generations), default=0),
+            virtual_workers=None if progress is None else progress.virtual_workers,
             kill_at={
                 task.id: live.adopted_at + limits.get(task.state, timeouts.silent_s) for task in live.tasks.values()
             },

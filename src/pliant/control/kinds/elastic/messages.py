@@ -133,7 +133,7 @@ def _bound(draft: Draft, live: ElasticJob, virtual_workers: int) -> ElasticJob:
         return live
     message = (
         f"the script cuts its global batch into {virtual_workers} parts, so max_tasks {job.max_tasks} is lowered "
-        f"to {virtual_workers}"
+        f"to {virtual_workers}; submit again with `--virtual-workers {job.max_tasks}` for more parts"
     )
     draft.say(EventKind.JOB_CHANGED, f"{live.label}: {message}", job_id=live.id, data={"max_tasks": virtual_workers})
     job = replace(job, max_tasks=virtual_workers, min_tasks=min(job.min_tasks, virtual_workers), why=message)
@@ -230,6 +230,9 @@ def _note_progress(draft: Draft, live: ElasticJob, report: Report) -> None:
     if current is None or report.generation >= current.number:
         live = draft.put(replace(live, job=replace(live.job, progress=report.progress)))
         live = take_step(draft, live, report.progress)
+    said = report.progress.virtual_workers
+    if live.virtual_workers is None and said is not None:  # those who were ready before this server began say it so
+        live = _bound(draft, live, said)
     live = _advance(draft, live, report.progress.step)
     if live.recovers_until is not None and _trains_again(live, report):
         live = draft.put(replace(live, recovers_until=None))

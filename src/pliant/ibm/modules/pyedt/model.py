@@ -13,7 +13,7 @@ from torch import nn
 
 from pliant.ibm.modules.pyedt.progress_log import job_id
 from pliant.ibm.modules.pyedt.saving import pack_model
-from pliant.ibm.modules.pyedt.script import Script, parse_schedule, parse_script, refuse_unknown
+from pliant.ibm.modules.pyedt.script import LEAST_ENGINES, Script, parse_schedule, parse_script, refuse_unknown
 from pliant.ibm.modules.pyedt.training import train
 from pliant.train.context import find_context
 from pliant.train.optimize import Optimizers
@@ -129,7 +129,9 @@ class FabricModel:
         """
         given = dict(locals())
         refuse_unknown("FabricModel.train", unknown, TRAIN_KEYWORDS)
-        schedule = parse_schedule({name: given[name] for name in TRAIN_KEYWORDS}, find_context().virtual_workers)
+        context = find_context()
+        engines = context.virtual_workers or max(LEAST_ENGINES, context.max_tasks)
+        schedule = parse_schedule({name: given[name] for name in TRAIN_KEYWORDS}, engines)
         unused = {**self._unused, "worker_memory": worker_memory, "driver_memory": driver_memory}
         notes = [
             f"{name} is accepted and has no effect: {why}"

@@ -25,6 +25,11 @@ TestFunction = Callable[[Any, Any, Any], Any]
 
 GLOBAL: Final = ("engines_number", "effective_batch_size")
 """The two ways to fix the global batch."""
+LEAST_ENGINES: Final = 8
+"""So many engines, or the job's maximum if that is larger, where neither script nor job says how many.
+
+Pliant chooses parts by the batch (`pliant.core.virtual_workers`); here the batch follows from the engines.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
