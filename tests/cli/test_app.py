@@ -291,6 +291,22 @@ def test_show_knows_a_faster_number_of_parts_once_it_knows_the_batch(run: Run, p
     assert re.search(expected, run(pool, "show", job_id).out)
 
 
+def test_show_says_how_many_parts_were_chosen_and_why(run: Run, pool: Played) -> None:
+    job_id = pool.add(max_tasks=4)
+    pool.report(job_id)
+
+    def shown(batch_size: int | None, parts: int | None) -> str:
+        pool.report(job_id, replace(PROGRESS, batch_size=batch_size, virtual_workers=parts))
+        return next(line for line in run(pool, "show", job_id).out.splitlines() if line.startswith("virtual workers"))
+
+    assert shown(None, None).endswith("chosen when the script says its batch size")
+    assert shown(64, 4).endswith("  4 (chosen for a batch of 64 and --max 4)")
+    assert shown(512, 7).endswith("  7 (the script's own number)")
+    asked = pool.add(max_tasks=4, virtual_workers=16)
+    pool.report(asked, replace(PROGRESS, batch_size=8, virtual_workers=8))
+    assert "8 as its script has it (16 were asked for)" in run(pool, "show", asked).out
+
+
 def test_submit_says_that_a_script_cannot_train_elastically(run: Run, taking: Played, script: str) -> None:
     Path(script).write_text("import torch\n")
     _, done = submit(run, taking, script)
@@ -303,21 +319,26 @@ def test_plan_asks_no_server(run: Run) -> None:
     lines = run(None, "plan", "--max", "3").out.splitlines()
     assert [line.split() for line in lines[:4]] == [
         ["TASKS", "PARTS", "EFFICIENCY", "SUMS", "WIRE"],
-        ["1", "8", "100%", "–", "–"],
-        ["2", "4", "100%", "1", "1.0x"],
-        ["3", "2-3", "89%", "2", "1.5x"],
+        ["1", "3", "100%", "–", "–"],
+        ["2", "1-2", "75%", "1", "1.0x"],
+        ["3", "1", "100%", "1", "1.0x"],
     ]
+    assert "V depends on the batch size, which --batch-size says; shown is the least, 3 virtual workers." in lines[-2]
     assert lines[-1].endswith(
-        "on 3 only 89% of the tasks' time is used; --batch-size tells whether another number is faster."
+        "on 2 only 75% of the tasks' time is used; --batch-size tells whether another number is faster."
     )
     small = run(None, "plan", "--max", "3", "--virtual-workers", "24", "--batch-size", "240").out
     assert "24 virtual workers divide well over 1 to 3 tasks: 100% of the tasks' time is used; --virtual-work" in small
     assert "3 (parts of 80 samples of a batch of 240) takes about" in small
     assert "no other number saves 10%" in run(None, "plan", "--max", "8", "--batch-size", "64").out
     planned = json.loads(run(None, "plan", "--max", "3", "--json").out)
-    assert (planned["advised"], planned["sizes"][2]["parts"]) == (None, [3, 3, 2])
+    assert (planned["advised"], planned["sizes"][2]["parts"]) == (None, [1, 1, 1])
     planned = json.loads(run(None, "plan", "--max", "3", "--batch-size", "64", "--json").out)
-    assert planned["advised"]["virtual_workers"] == 3
+    assert (planned["virtual_workers"], planned["advised"]) == (3, None)
+    asked = ("plan", "--max", "3", "--batch-size", "64", "--virtual-workers", "8", "--json")
+    assert json.loads(run(None, *asked).out)["advised"]["virtual_workers"] == 3
+    chosen = run(None, "plan", "--max", "4", "--batch-size", "64").out
+    assert "Without --virtual-workers a batch of 64 and --max 4 make 4 virtual workers." in chosen
     wrong = run(None, "plan", "--max", "9", "--min", "0", "--virtual-workers", "8", "--batch-size", "5")
     assert (wrong.code, "3 things are wrong" in wrong.err) == (2, True)
 

@@ -1,5 +1,7 @@
 """What a script has that runs without a server."""
 
+from dataclasses import replace
+
 import pytest
 
 from pliant.api.jobs import JobRequest
@@ -13,11 +15,19 @@ def _nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize("max_tasks", [1, 8])
-def test_alone_a_batch_is_cut_as_that_of_a_job_is(max_tasks: int) -> None:
-    context, spec = standalone_context(), JobRequest(script="train.py", max_tasks=max_tasks).spec()
+def test_alone_a_batch_is_cut_as_that_of_a_job_of_one_task_is() -> None:
+    context, spec = standalone_context(), JobRequest(script="train.py").spec()
 
-    assert (context.virtual_workers, context.mode) == (spec.virtual_workers, spec.mode)
+    assert (context.virtual_workers, context.max_tasks) == (spec.virtual_workers, spec.max_tasks) == (None, 1)
+    assert context.mode == spec.mode
+    assert [context.parts_of(batch_size) for batch_size in (1, 64, 4096)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("given", "batch_size", "parts"), [(None, 64, 4), (None, 3, 3), (16, 64, 16), (16, 8, 8)])
+def test_parts_are_those_of_the_job_or_chosen_by_its_maximum(given: int | None, batch_size: int, parts: int) -> None:
+    context = replace(standalone_context(), virtual_workers=given, max_tasks=4)
+
+    assert context.parts_of(batch_size) == parts
 
 
 def test_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

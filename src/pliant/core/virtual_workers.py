@@ -40,6 +40,8 @@ def choose(max_tasks: int, batch_size: int) -> int:
     """
     least = max(1, min(max_tasks, batch_size, MAX_VIRTUAL_WORKERS))
     most = max(least, min(batch_size // CHEAP_PART, least * FINEST, MAX_VIRTUAL_WORKERS))
+    if most == least:
+        return least
     sizes = range(1, least + 1)
     return min(range(least, most + 1), key=lambda v: slot_time(v, sizes, batch_size))
 

@@ -83,4 +83,5 @@ class SimTraining:
             num_steps=self.work.num_steps,
             samples=self.saved_step,
             samples_per_s=self.rate,
+            virtual_workers=self.work.virtual_workers,
         )

@@ -1,6 +1,7 @@
 """Control from end to end, over a simulated cluster and tasks that do as they are told."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,10 +9,10 @@ import pytest
 from pliant.api.jobs import JobPatch
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Stale, Unavailable
 from pliant.core.event import EventKind
-from pliant.core.job import JobId, TaskId
+from pliant.core.job import JobId, Progress, TaskId
 from pliant.core.job_filter import EVERY_JOB
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
-from pliant.core.link import Dismiss, Failed, Hello, Leaving, Ready
+from pliant.core.link import Dismiss, Failed, Hello, Leaving, Ready, Report
 from pliant.core.ports import EventFilter
 
 World = Any
@@ -386,6 +387,45 @@ def test_a_script_that_cuts_its_batch_coarser_lowers_the_maximum(world: World) -
     assert "lowered to 2" in world.said(EventKind.JOB_CHANGED)[0]
     with pytest.raises(InvalidInput, match="virtual_workers 2"):
         world.control.requests.change(job_id, JobPatch(max_tasks=3))
+
+
+def test_a_job_without_a_number_has_any_maximum_until_its_script_says_its_parts(world: World) -> None:
+    world.virtual_workers = 3
+    spec = replace(world.job(world.submit()).spec, max_tasks=2, virtual_workers=None)
+    job_id = world.control.requests.submit(spec, world.home / "code.tar.gz", "admin").id
+    world.control.requests.change(job_id, JobPatch(max_tasks=8))
+    world.settle(3)
+    assert (world.job(job_id).max_tasks, len(world.members(job_id))) == (3, 3)
+    assert "lowered to 3; submit again with `--virtual-workers 8`" in world.said(EventKind.JOB_CHANGED)[-1]
+    with pytest.raises(InvalidInput, match="4 is above virtual_workers 3.*submit again with `--virtual-workers 4`"):
+        world.control.requests.change(job_id, JobPatch(max_tasks=4))
+
+
+def test_the_next_server_knows_into_how_many_parts_a_script_cuts_its_batch(world: World) -> None:
+    world.virtual_workers = 3
+    job_id = world.submit(max_tasks=3, virtual_workers=None)
+    world.settle(3)
+    progress = Progress(epoch=0, num_epochs=1, step=5, num_steps=1000, samples=1, samples_per_s=1.0, virtual_workers=3)
+    report = Report(generation=world.job(job_id).generation, progress=progress)
+    world.say(world.members(job_id)[0], report)
+    world.settle(0.1)
+    world.restart()
+    with pytest.raises(InvalidInput, match="4 is above virtual_workers 3"):
+        world.control.requests.change(job_id, JobPatch(max_tasks=4))
+
+
+def test_a_server_that_came_before_the_first_report_learns_the_parts_from_it(world: World) -> None:
+    world.virtual_workers = 3
+    job_id = world.submit(max_tasks=3, virtual_workers=None)
+    world.settle(3)
+    world.restart()
+    world.settle(1)
+    world.control.requests.change(job_id, JobPatch(max_tasks=4))
+    progress = Progress(epoch=0, num_epochs=1, step=5, num_steps=1000, samples=1, samples_per_s=1.0, virtual_workers=3)
+    report = Report(generation=world.job(job_id).generation, progress=progress)
+    world.say(world.members(job_id)[0], report)
+    world.settle(1)
+    assert world.job(job_id).max_tasks == 3
 
 
 def test_a_task_asked_to_go_is_left_out_and_replaced(world: World) -> None:

@@ -49,11 +49,12 @@ export function Header({ job }: { job: Job }) {
 function Claim({ job }: { job: Job }) {
   if (job.claim == null) return null;
   const isExact = job.claim === "exact";
+  const parts = job.progress?.virtual_workers ?? job.spec.virtual_workers;
   const Sign = isExact ? IconCheck : IconInfoCircle;
   const shown = (
     <span className={classes.claim}>
       <Sign size={14} aria-hidden />
-      {words.claims[job.claim]} {isExact && words.claimOf(job.spec.virtual_workers)}
+      {words.claims[job.claim]} {isExact && parts != null && words.claimOf(parts)}
     </span>
   );
   if (!job.claim_reason) return shown;

@@ -12,7 +12,7 @@ import { Dialog } from "../../components/Dialog";
 import { Answer, Problem } from "../../components/Notice";
 import { counted, percent } from "../../format/format";
 import { text } from "../../text";
-import { defaultParts, sizesOf } from "../submit/virtual_workers";
+import { sizesOf } from "../submit/virtual_workers";
 import { type Model, refetchModels, type Training, useModels, useTrainings } from "./lists";
 import { Buttons } from "./ModelDialog";
 import { NumberFields, ParameterFields, PlaceFields, WorkerFields } from "./ModelFields";
@@ -225,7 +225,7 @@ function Efficiency({ form }: { form: ModelForm }) {
   const template = useGet("/v1/templates/{name}", init, { retry: false });
   if (template.data === undefined || !Number.isInteger(most) || most < 3 || most > 64) return null;
   const batch = Number(form.numbers.batch_size ?? "") || most;
-  const sizes = sizesOf(template.data.elastic_script === "" ? Math.min(defaultParts(most), batch) : most, most);
+  const sizes = sizesOf(template.data.elastic_script === "" ? Math.min(most, batch) : most, most);
   const full = sizes.filter((size) => size.efficiency === 1).map((size) => size.workers);
   const least = sizes.reduce((worst, size) => (size.efficiency < worst.efficiency ? size : worst));
   return (

@@ -4,19 +4,20 @@ import { percent } from "../../format/format";
 import { text } from "../../text";
 import { useForm } from "./form";
 import classes from "./Parts.module.css";
-import { advise, defaultParts, GOOD, sizesOf } from "./virtual_workers";
+import { advise, GOOD, sizesOf } from "./virtual_workers";
 
 const words = text.submission.advice;
 const MOST_BARS = 64;
 /** With more bars than this there is no room for numbers at each. */
 const MOST_NAMED = 16;
 
-/** How V divides over the sizes that the job may have: a bar for each, and which V divides evenly at more. */
+/** How a V that was asked for divides over the sizes that the job may have: a bar for each, and which V is even at more. */
 export function Parts() {
   const { typed, set } = useForm();
   const max = wholeOf(typed.max_tasks) ?? 1;
   const min = Math.min(wholeOf(typed.min_tasks) ?? 1, max);
-  const parts = wholeOf(typed.virtual_workers) ?? defaultParts(max);
+  const parts = wholeOf(typed.virtual_workers);
+  if (parts === null) return null; // the script's batch decides, which nobody knows here
   const sizes = sizesOf(parts, max);
   if (max < 2 || sizes.length === 0) return null;
   const meant = sizes.filter((size) => size.workers >= min);

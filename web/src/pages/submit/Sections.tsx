@@ -7,7 +7,6 @@ import type { FieldName } from "./fields";
 import { ChoiceField, LinesField, NumberField, TextField, useForm } from "./form";
 import { Parts } from "./Parts";
 import classes from "./Submit.module.css";
-import { defaultParts } from "./virtual_workers";
 
 const words = text.submission;
 
@@ -51,7 +50,6 @@ function same(names: readonly string[]) {
 export function Size() {
   const { typed, set } = useForm();
   const fixed = typed.fixed === "true";
-  const max = Number(typed.max_tasks);
   return (
     <>
       {fixed ? (
@@ -64,10 +62,7 @@ export function Size() {
           <div className={classes.three}>
             <NumberField name="min_tasks" />
             <NumberField name="max_tasks" />
-            <NumberField
-              name="virtual_workers"
-              placeholder={Number.isInteger(max) && max > 0 ? count(defaultParts(max)) : undefined}
-            />
+            <NumberField name="virtual_workers" placeholder={words.partsByBatch} />
           </div>
           <Parts />
         </>

@@ -146,7 +146,7 @@ export function typedOfJob(job: Schemas["Job"]): Typed {
     values.args = (spec.args ?? []).slice(0, (spec.args ?? []).length - Object.keys(array.values ?? {}).length);
   }
   if (values.name === spec.script) values.name = undefined;
-  if (spec.virtual_workers === Math.max(8, spec.max_tasks ?? 1) || spec.fixed) values.virtual_workers = undefined;
+  if (spec.fixed) values.virtual_workers = undefined;
   values.after = values.after_any = undefined; // what it waited for has happened, or is waited for anyway
   const typed: Partial<Record<FieldName, string>> = {};
   for (const name of FIELD_NAMES) {

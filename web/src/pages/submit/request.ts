@@ -2,7 +2,6 @@
 import { type Constraint, violation } from "../../api/violation";
 import { text } from "../../text";
 import { FIELD_NAMES, type FieldName, fieldOf, isMeant, readField, type Typed } from "./fields";
-import { defaultParts } from "./virtual_workers";
 
 export type Body = Readonly<Record<string, unknown>>;
 export type Problems = Readonly<Partial<Record<FieldName, string>>>;
@@ -56,7 +55,7 @@ function clash(whole: Body, fixed: boolean, problems: Partial<Record<FieldName, 
   if (fixed) return;
   const min = numberOf(whole.min_tasks) ?? 1;
   const max = numberOf(whole.max_tasks) ?? 1;
-  const parts = numberOf(whole.virtual_workers) ?? defaultParts(max);
+  const parts = numberOf(whole.virtual_workers) ?? max;
   if (min > max && problems.min_tasks === undefined) problems.min_tasks = words.wrong.minAboveMax(min, max);
   if (max > parts && problems.virtual_workers === undefined) problems.virtual_workers = words.wrong.tooFewParts(max);
 }

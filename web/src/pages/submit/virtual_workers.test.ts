@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { advise, defaultParts, evenSizes, sizesOf } from "./virtual_workers";
+import { advise, evenSizes, sizesOf } from "./virtual_workers";
 
 test("eight parts divide over one to eight workers as the documents say", () => {
   const shares = sizesOf(8, 8).map((size) => Math.round(size.efficiency * 100));
@@ -27,12 +27,8 @@ test("fewer parts than workers give no sizes beyond them", () => {
   expect(sizesOf(0, 8)).toEqual([]);
 });
 
-test("the default is eight parts, or one for each worker", () => {
-  expect([defaultParts(1), defaultParts(8), defaultParts(12)]).toEqual([8, 8, 12]);
-});
-
 test.each(Array.from({ length: 64 }, (_, i) => i + 1))("with a maximum of %d advice is never worse", (max) => {
-  for (const parts of [max, max + 1, defaultParts(max), max * 2]) {
+  for (const parts of [max, max + 1, Math.max(8, max), max * 2]) {
     const advice = advise(parts, 1, max);
     if (advice === null) continue;
     expect(advice.even.length).toBeGreaterThan(evenSizes(parts, 1, max).length);

@@ -6,8 +6,6 @@
 
 /** A size that uses less than this of its workers divides badly. */
 export const GOOD = 0.9;
-/** The least V that a job has if nobody says one. */
-const LEAST_DEFAULT = 8;
 const MOST = 4096;
 /** No worker is given more parts than this by advice: every part costs time of its own. */
 const FINEST = 3;
@@ -18,11 +16,6 @@ export interface Size {
   efficiency: number;
   /** The fewest and the most parts that a worker has. */
   parts: readonly [number, number];
-}
-
-/** The V of a job that asks for none. */
-export function defaultParts(max: number): number {
-  return Math.max(LEAST_DEFAULT, max);
 }
 
 /** How V parts divide over 1 to `max` workers; nothing where there are fewer parts than workers. */

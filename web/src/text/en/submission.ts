@@ -57,6 +57,7 @@ export const submission = {
     notify_on: "Send them",
   },
   processes: "Processes",
+  partsByBatch: "by the batch size",
   hints: {
     args: "As on a command line",
     env: "NAME=VALUE, one a line",
