@@ -66,7 +66,7 @@ def test_a_limit_that_is_none_names_off(run: Run, taking: Played, first: str) ->
 def test_json_has_the_differences(run: Run, taking: Played, first: str) -> None:
     made = json.loads(run(taking, "rerun", first, "--fixed", "2", "--json").out)
     assert (made["rerun_of"], made["spec"]["fixed"], made["spec"]["max_tasks"]) == (first, True, 2)
-    assert [one["field"] for one in made["differences"]] == ["min_tasks", "virtual_workers", "fixed"]
+    assert [one["field"] for one in made["differences"]] == ["min_tasks", "fixed"]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_what_the_server_asks_for_reaches_the_task() -> None:
 
 
 def test_a_script_without_a_server_is_told_what_pliant_run_was_asked_for() -> None:
-    assert LoneTask.from_env({}) == LoneTask(virtual_workers=8, mode="exact")
+    assert LoneTask.from_env({}) == LoneTask(virtual_workers=None, mode="exact")
     asked = LoneTask(virtual_workers=3, mode="fast")
     assert LoneTask.from_env(asked.to_env()) == asked
 

@@ -63,8 +63,8 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def undisturbed(code: Path, model: str) -> str:
-    """Return what the same script prints when it is run by hand, with no word of virtual workers here or there."""
-    env = {**clean_env(), "OMP_NUM_THREADS": "1"}
+    """Return what the same script prints when it is run by hand, with as many virtual workers."""
+    env = {**clean_env(), "OMP_NUM_THREADS": "1", "PLIANT_VIRTUAL_WORKERS": "8"}
     done = run_script(code / "shuffled.py", model, "--epochs", str(EPOCHS), folder=code, env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -77,7 +77,7 @@ def test_resizes_and_kills_change_neither_samples_nor_steps_nor_one_bit_of_the_r
     with pool.client() as client:
         for model in MODELS:
             pace.set(0.1)
-            script = ("--script", "shuffled.py", "--max", "2", "--audit")
+            script = ("--script", "shuffled.py", "--max", "2", "--virtual-workers", "8", "--audit")
             args = (model, "--epochs", str(EPOCHS), "--pace", str(pace))
             job_id = pool.submit(code, *script, args=args)
             pool.until(lambda job_id=job_id: reached(client, job_id) > 0, "it trains")  # type: ignore[misc]

@@ -17,7 +17,7 @@ SCRIPT = HERE / "lightning_paced.py"
 def alone(folder: Path, pace: Pace) -> str:
     """Return the digest of the model that the script alone comes to."""
     folder.mkdir()
-    environment = {**os.environ, "RESULT_DIR": str(folder), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "RESULT_DIR": str(folder), "OMP_NUM_THREADS": "1", "PLIANT_VIRTUAL_WORKERS": "8"}
     done = run_script(SCRIPT, str(pace), folder=folder, env=environment)
     assert done.returncode == 0, done.stderr
     assert "stopped after epoch 10, step 40" in done.stdout
@@ -26,7 +26,7 @@ def alone(folder: Path, pace: Pace) -> str:
 
 def test_lightning_grows_is_killed_and_goes_on_to_the_same_bits(pool: Pool, pace: Pace, tmp_path: Path) -> None:
     pace.set(1.0)  # a step takes 2 to 8 s: the job is not over before another process has imported Lightning
-    job = pool.submit(SCRIPT, "--max", "1", args=(str(pace),))
+    job = pool.submit(SCRIPT, "--virtual-workers", "8", args=(str(pace),))
 
     def size() -> int:
         with pool.client() as client:
@@ -42,7 +42,7 @@ def test_lightning_grows_is_killed_and_goes_on_to_the_same_bits(pool: Pool, pace
     pool.until(lambda: pool.json("show", job)["job"]["state"] == "stopped", "all have left", 60)
     left_at = pool.json("show", job)["job"]["progress"]["step"]
     pace.set(0)
-    job = pool.submit(SCRIPT, "--max", "1", "--resume-from", job, args=(str(pace),))
+    job = pool.submit(SCRIPT, "--virtual-workers", "8", "--resume-from", job, args=(str(pace),))
     pool.until(lambda: pool.json("show", job)["job"]["state"] == "completed", "it ends", 120)
 
     shown = pool.json("show", job)["job"]

@@ -30,6 +30,7 @@ def submit(client: Client, mlflow: MlflowServer, pace: Pace, *args: str) -> str:
     request = JobRequest(
         script=SCRIPT.name,
         args=("--pace", str(pace), *args),
+        virtual_workers=8,
         metrics_every=1,
         tags={"width": 12, "baseline": ""},
         env={"MLFLOW_TRACKING_URI": mlflow.url, "MLFLOW_TRACKING_TOKEN": "abc"},

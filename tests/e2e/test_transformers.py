@@ -18,7 +18,7 @@ PATIENCE_S = 120.0
 
 
 def digest_alone(folder: Path) -> str:
-    env = {**clean_env(), "RESULT_DIR": str(folder), "OMP_NUM_THREADS": "1"}
+    env = {**clean_env(), "RESULT_DIR": str(folder), "OMP_NUM_THREADS": "1", "PLIANT_VIRTUAL_WORKERS": "8"}
     subprocess.run([sys.executable, str(SCRIPT)], cwd=folder, env=env, check=True, capture_output=True, timeout=200)
     return (folder / "model" / "digest").read_text()
 
@@ -27,7 +27,7 @@ def test_a_trainer_is_resized_killed_and_resumed_and_comes_to_the_bits_of_a_run_
     pool: Pool, pace: Pace, tmp_path: Path
 ) -> None:
     pace.set(0.4)  # the job is not over before other processes have imported transformers
-    job = pool.submit(SCRIPT, "--max", "1", args=(str(pace),))
+    job = pool.submit(SCRIPT, "--virtual-workers", "8", args=(str(pace),))
     assert "cannot train elastically" not in pool.cli("events", job)
 
     def num_training() -> int:

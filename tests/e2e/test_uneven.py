@@ -20,7 +20,7 @@ NUM_STEPS, NUM_EPOCHS = 440, 40
 
 
 def submit(client: Client, pace: Pace, **settings: Any) -> JobId:
-    request = JobRequest(script=SCRIPT.name, args=("--pace", str(pace)), audit=True, **settings)
+    request = JobRequest(script=SCRIPT.name, args=("--pace", str(pace)), virtual_workers=8, audit=True, **settings)
     return client.submit(SCRIPT, request).id
 
 

@@ -355,7 +355,7 @@ def test_the_engine_makes_the_kind_of_job(server: Served) -> None:
         job_id = train(server.http, engine=engine, max_workers=workers).json()["job_id"]
         spec = server.http.get(f"/jobs/{job_id}").json()["job"]["spec"]
         found.append((spec["min_tasks"], spec["max_tasks"], spec["fixed"], spec["virtual_workers"]))
-    assert found == [(1, 1, False, 8), (1, 12, False, 12), (3, 3, True, 3)]
+    assert found == [(1, 1, False, None), (1, 12, False, None), (3, 3, True, 3)]
 
 
 def test_a_model_says_how_often_its_trainings_log_histograms(server: Served) -> None:
@@ -370,11 +370,11 @@ def test_a_model_says_how_often_its_trainings_log_histograms(server: Served) -> 
     assert "histograms_every" in problems(train(server.http, histograms_every=0))
 
 
-def test_a_batch_of_few_samples_is_cut_into_no_more_parts(server: Served) -> None:
+def test_a_batch_of_all_workers_is_cut_as_suits_it_and_has_a_sample_for_each(server: Served) -> None:
     add_template(server.http)
     add_model(server.http, engine="elastic", max_workers=2, hyperparameters={"batch_size": 4})
     train(server.http)
-    assert server.http.get("/jobs/job-1").json()["job"]["spec"]["virtual_workers"] == 4
+    assert server.http.get("/jobs/job-1").json()["job"]["spec"]["virtual_workers"] is None
     small = train(server.http, max_workers=8)
     assert "batch" in problems(small)["max_workers"]
 

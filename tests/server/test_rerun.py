@@ -116,7 +116,7 @@ def test_what_is_changed_is_said(pool: Played) -> None:
 def test_a_change_is_held_to_what_a_submission_is(
     pool: Played, changes: dict[str, object], field: str, said: str
 ) -> None:
-    first = submit(pool, max_tasks=2)
+    first = submit(pool, max_tasks=2, virtual_workers=8)
     refused = pool.http.post(f"/jobs/{first}/rerun", json=changes)
 
     assert refused.status_code == 422

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -113,6 +114,26 @@ def lone() -> TrainContext:
     )
     membership.deliver(Form(generation=1, members=(ME,), host="", port=0))
     return TrainContext(membership=membership, clock=time.monotonic, now=time.time, virtual_workers=1)
+
+
+@pytest.mark.parametrize(
+    ("job", "script", "parts", "most"),
+    [
+        ({"max_tasks": 4}, {}, 4, 4),
+        ({"max_tasks": 1}, {}, 1, 1),
+        ({"max_tasks": 4}, {"virtual_workers": 2}, 2, 2),
+        ({"max_tasks": 4}, {"mode": "fast"}, 4, 16),
+        ({"max_tasks": 4}, {"mode": "fast", "virtual_workers": 2}, 2, 2),
+        ({"max_tasks": 4, "virtual_workers": 8}, {"mode": "fast"}, 8, 8),
+    ],
+)
+def test_parts_are_chosen_where_nobody_asks_and_any_size_can_share_a_batch_in_fast_mode(
+    job: dict[str, Any], script: dict[str, Any], parts: int, most: int
+) -> None:
+    TRAIN_CONTEXT.set(replace(lone(), **{"virtual_workers": None} | job))
+    _, run, _ = train(num_epochs=1, **script)
+
+    assert (run.virtual_workers, run.plan.max_workers) == (parts, most)
 
 
 def test_order_without_shuffling_is_the_data_set_s() -> None:

@@ -397,7 +397,10 @@ def test_a_job_without_a_number_has_any_maximum_until_its_script_says_its_parts(
     world.settle(3)
     assert (world.job(job_id).max_tasks, len(world.members(job_id))) == (3, 3)
     assert "lowered to 3; submit again with `--virtual-workers 8`" in world.said(EventKind.JOB_CHANGED)[-1]
-    with pytest.raises(InvalidInput, match="4 is above virtual_workers 3.*submit again with `--virtual-workers 4`"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"4 is above virtual_workers 3: .*; lower max_tasks, or submit again with `--virtual-workers 4`",
+    ):
         world.control.requests.change(job_id, JobPatch(max_tasks=4))
 
 

@@ -96,7 +96,7 @@ test("a job is typed as it was submitted, without its variables", () => {
   const spec = {
     name: "elastic.py",
     script: "elastic.py",
-    virtual_workers: 8,
+    virtual_workers: null,
     max_tasks: 4,
     args: ["--a", "b c"],
     priority: 5000,
