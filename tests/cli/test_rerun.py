@@ -73,7 +73,7 @@ def test_json_has_the_differences(run: Run, taking: Played, first: str) -> None:
     ("options", "said"),
     [
         (["--max", "0"], "--max: 0 is too small; give 1 or more"),
-        (["--max", "9"], "--max 9 is above --virtual-workers 8"),
+        (["--max", "9", "--virtual-workers", "8"], "--max 9 is above --virtual-workers 8"),
         (["--fixed", "4", "--max", "3"], "leave --min and --max out"),
         (["--dataset", "none"], "--dataset: there is no data set 'none'"),
         (["--requirements", "r.txt"], "there is no option --requirements"),

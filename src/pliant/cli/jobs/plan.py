@@ -52,8 +52,8 @@ def plan(
     all-reduce sends: more than 1.0x where ranges of parts are not whole nodes of
     the tree in which they are added (SUMS: partial sums of the busiest task).
     With a batch size it says how many virtual workers a job has that asks for no
-    number, or whether another number than yours is faster: every part takes as
-    long as 14 samples besides its own, so small parts are slow.
+    number, or whether another number than yours is faster: every part takes the
+    time of some samples besides its own, so small parts are slow.
 
     \b
     pliant plan --max 8 --batch-size 256

@@ -178,6 +178,18 @@ def test_the_jobs_virtual_workers_count_where_the_script_says_nothing(
     assert "Total iterations: 10" in capsys.readouterr().out  # 2 steps of 50 samples, 5 virtual workers
 
 
+def test_a_job_without_a_number_has_an_engine_for_each_task(capsys: pytest.CaptureFixture[str]) -> None:
+    context = standalone_context()
+    context.max_tasks = 10
+    token = TRAIN_CONTEXT.set(context)
+
+    fabric().train(1, 5)
+
+    TRAIN_CONTEXT.reset(token)
+
+    assert "Total iterations: 20" in capsys.readouterr().out  # 2 steps of 50 samples, 10 virtual workers
+
+
 def test_a_scripts_own_step_trains_as_the_usual_one() -> None:
     usual, own = fabric(), fabric(fn_step_train=own_step)
     usual.train(3, 5, 4)
