@@ -15,7 +15,6 @@ from pliant.core.job import JobId
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 SCRIPT = HERE / "kerasing.py"
-PARTS = ("--virtual-workers", "8")
 
 
 def is_trained_by(pool: Pool, client: Client, job_id: JobId, size: int) -> bool:
@@ -26,7 +25,7 @@ def test_a_keras_training_that_is_resized_comes_to_the_same_bits(
     pool: Pool, client: Client, pace: Pace, tmp_path: Path
 ) -> None:
     pace.set(4.0)  # an epoch: the job is not over before other processes have imported Keras
-    job_id = JobId(pool.submit(SCRIPT, *PARTS, args=("--pace", str(pace), "--epochs", "20")))
+    job_id = JobId(pool.submit(SCRIPT, "--max", "1", args=("--pace", str(pace), "--epochs", "20")))
     for size in (1, 2):
         client.change(job_id, JobPatch(max_tasks=size))
         pool.until(partial(is_trained_by, pool, client, job_id, size), f"{size} tasks train", 120)
@@ -34,7 +33,7 @@ def test_a_keras_training_that_is_resized_comes_to_the_same_bits(
     ended = client.wait(job_id, timeout_s=120)
 
     alone = subprocess.run(
-        [sys.executable, "-m", "pliant.cli.app", "run", *PARTS, str(SCRIPT), "--epochs", "20"],
+        [sys.executable, "-m", "pliant.cli.app", "run", str(SCRIPT), "--epochs", "20"],
         env=clean_env() | {"RESULT_DIR": str(tmp_path / "alone"), "OMP_NUM_THREADS": "1"},
         cwd=tmp_path,
         timeout=120,
