@@ -51,7 +51,7 @@ def test_a_recipe_learns_and_comes_to_the_same_bits_alone_and_with_two_workers(
     name: str, tmp_path: Path, by_two: dict[str, str]
 ) -> None:
     env = {key: value for key, value in os.environ.items() if not key.startswith("PLIANT_")}
-    env |= {"RESULT_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    env |= {"RESULT_DIR": str(tmp_path), "OMP_NUM_THREADS": "1", "PLIANT_VIRTUAL_WORKERS": "8"}
     done = run_script(RECIPES / f"{name}.py", folder=tmp_path, env=env, warnings_fail=True)
 
     assert (done.returncode, done.stderr) == (0, ""), "and no loss looks like what it is not said to be"

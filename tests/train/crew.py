@@ -102,6 +102,7 @@ def _live(rank: int, pipe: Connection, function: Callable[..., Any], arguments: 
     threading.Thread(target=listen, daemon=True).start()
     context = standalone_context()
     context.membership, context.standalone = membership, False
+    context.virtual_workers = 8  # alone it would be 1, and many are to share it
     TRAIN_CONTEXT.set(context)
     try:
         tell("done", function(**arguments))
