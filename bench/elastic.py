@@ -1,9 +1,9 @@
 """How long Pliant's own training stands still when its tasks change, against what the change must cost at least.
 
-A real server with four slots, a job with V = 8 and the default mode; its maximum goes 2 → 4 → 2 → 3, then one of three
-tasks is killed by SIGKILL. Pause = the longest gap between two new steps around the event, minus the usual step. In the
-same run the parameters are broadcast over gloo from one process to as many as the newcomers' generation has, cold
-buffers included: nothing that brings newcomers the state can take less.
+A real server with four slots, a job with the default mode and the V that up to four tasks have by default; its maximum
+goes 2 → 4 → 2 → 3, then one of three tasks is killed by SIGKILL. Pause = the longest gap between two new steps around
+the event, minus the usual step. In the same run the parameters are broadcast over gloo from one process to as many as
+the newcomers' generation has, cold buffers included: nothing that brings newcomers the state can take less.
 
 Claim: a planned change takes at most that broadcast and two steps. The comparison with other systems is `bench.peers`.
 """

@@ -1,12 +1,12 @@
 """What it costs a training that its tasks are on several machines, and how soon a machine is used, or missed.
 
 The machines are hosts of network namespaces on this one, with a bridge between them; a server on one, agents on three
-with two, one and one slots. A job with V = 8 goes 2 → 4 → 2 → 3 tasks, then one of three is killed by SIGKILL, as in
-`bench.elastic`, several times over in every session, for what such an event costs depends on where in a step it comes;
-in the same run the same is done on one machine. A host joins while a job could use its slot: from the start of its
-agent, a new process, to the first step with a task there. Until then it has a processor of its own, as a machine that
-joins has, and the others have the rest. A host loses its power: from that to the next step of the others, who hear
-nothing of it until the lease is over; beside it stands how long one step takes them.
+with two, one and one slots. A job with the V of four tasks goes 2 → 4 → 2 → 3 tasks, then one of three is killed by
+SIGKILL, as in `bench.elastic`, several times over in every session, for what such an event costs depends on where in a
+step it comes; in the same run the same is done on one machine. A host joins while a job could use its slot: from the
+start of its agent, a new process, to the first step with a task there. Until then it has a processor of its own, as a
+machine that joins has, and the others have the rest. A host loses its power: from that to the next step of the others,
+who hear nothing of it until the lease is over; beside it stands how long one step takes them.
 
 Claims: a change over hosts takes at most 1.3 times as long as on one machine, a join 5 s, a loss the lease and 0.5 s.
 """

@@ -16,9 +16,10 @@ Found = Mapping[tuple[str, str], Sequence[Outcome]]
 
 NOTES = """How each is run, all over gloo on the loopback interface, one thread per worker:
 
-- **Pliant**: a real `pliant up` with four slots, and a job with V = 8 and the default mode; growing and shrinking is a
-  change of the job's maximum. No checkpoints are written: with a survivor none is needed. The global batch is 64, so
-  in `exact` mode a part is 8 samples; `fast` computes what the peers compute, one piece per worker.
+- **Pliant**: a real `pliant up` with four slots, and a job with the default mode and the V that one of up to four tasks
+  has by default, 4; growing and shrinking is a change of the job's maximum. No checkpoints are written: with a survivor
+  none is needed. The global batch is 64, so in `exact` mode a part is 16 samples; `fast` computes what the peers
+  compute, one piece per worker.
 - **torchrun elastic, tuned**: one agent and one worker per node, c10d rendezvous, last call 1 s (the least it takes;
   30 s as shipped), keep-alive 4 s (15 s as shipped), monitor interval 0.1 s, at least two nodes, no store shared
   between agents and workers (with it newcomers hang in 2.13); DDP with `gradient_as_bucket_view`; after every step the

@@ -4,15 +4,18 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from bench.peers.processes import Processes
 from pliant.api.jobs import JobRequest
 from pliant.client import Client
 from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, Task
+from pliant.core.virtual_workers import choose
 
 START_S = 60.0
 SCRIPTS = Path(__file__).parent / "scripts"
-DEFAULT_PARTS = 8
+PARTS: Final = choose(4, 64)
+"""V of a job of up to four tasks with a batch of 64 that asks for none; these begin with fewer tasks and grow later."""
 
 
 def until(condition: Callable[[], bool], what: str, limit_s: float) -> None:
@@ -52,7 +55,7 @@ class Server:
             args=args,
             max_tasks=max_tasks,
             min_tasks=min_tasks,
-            virtual_workers=DEFAULT_PARTS,
+            virtual_workers=PARTS,
             checkpoint_freq=0,
             checkpoint_every_s=DEFAULT_CHECKPOINT_EVERY_S if saves else 0.0,
         )
