@@ -365,12 +365,7 @@ def assemble(run: Run, context: TrainContext) -> Trainer:
         state=state,
         plan=plan,
         stepper=stepper,
-        reducer=Reducer(
-            stepper.parameters,
-            num_control=num_control,
-            running=running,
-            are_late=plan.virtual_workers > 1 and plan.accumulate == 1 and not plan.whole_shares,
-        ),
+        reducer=Reducer(stepper.parameters, num_control=num_control, running=running, are_late=plan.has_whole_parts),
         running=running,
         audit=_audit(context),
         clock=context.clock,

@@ -95,6 +95,11 @@ class ShardingPlan:
         return self.max_workers > 1 or self.accumulate > 1
 
     @property
+    def has_whole_parts(self) -> bool:
+        """Tell whether a global batch has several parts, the same for any number of workers, each in one piece."""
+        return self.virtual_workers > 1 and self.accumulate == 1 and not self.whole_shares
+
+    @property
     def steps_per_epoch(self) -> int:
         """Return how many global batches an epoch has; the last one may be smaller than the others."""
         return -(-self.num_samples // self.batch_size)
