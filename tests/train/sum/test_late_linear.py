@@ -206,6 +206,21 @@ def test_autocast_computes_as_torch_does() -> None:
     compare(two_layers, loss, num_waited=0)
 
 
+def test_a_compiled_model_is_compiled_in_one_piece() -> None:
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return mean_square(torch.compile(model, backend="aot_eager", fullgraph=True), x)  # type: ignore[arg-type]
+
+    compare(two_layers, loss, num_waited=0)
+
+
+def test_a_transformed_function_is_torchs_own() -> None:
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = torch.func.vmap(model)(x)
+        return result.square().mean()
+
+    compare(two_layers, loss, num_waited=0)
+
+
 def test_many_rows_are_multiplied_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(late_linear, "MOST_ROWS", 6)
 

@@ -128,6 +128,8 @@ class _Linear(torch.autograd.Function):
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    if torch.compiler.is_compiling():
+        return _torch_linear(input, weight, bias)  # the compiler can follow this, and nothing of what comes below
     late = _weights.get(id(weight))
     if late is None or not _is_usual(input, weight):
         return _torch_linear(input, weight, bias)
@@ -148,7 +150,6 @@ def _is_usual(x: Tensor, weight: Tensor) -> bool:
         and x.shape[-1] == weight.shape[1]
         and 0 < x.numel() <= MOST_ROWS * x.shape[-1]
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()  # type: ignore[no-untyped-call, attr-defined]
         and not torch._C._are_functorch_transforms_active()
     )
