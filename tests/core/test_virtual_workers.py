@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from pliant.core.job import MAX_VIRTUAL_WORKERS
 from pliant.core.virtual_workers import CHEAP_PART, GRADIENT, choose, slot_time
-from pliant.train.data.sharding import cut
 
 FEW = st.integers(1, 12)
 BATCHES = st.integers(1, 40 * CHEAP_PART)
@@ -32,20 +31,6 @@ def test_no_other_number_within_these_bounds_takes_less_time(max_tasks: int, bat
 
     for parts in range(len(sizes), min(batch_size // CHEAP_PART, 12 * len(sizes)) + 1):
         assert (slot_time(parts, sizes, batch_size), parts) >= (best, chosen)
-
-
-@given(virtual_workers=st.integers(1, 60), first=FEW, more=st.integers(0, 12), batch_size=st.integers(1, 500))
-def test_slot_time_counts_every_size_by_its_busiest_task(
-    virtual_workers: int, first: int, more: int, batch_size: int
-) -> None:
-    sizes, num_parts = range(first, first + more + 1), min(virtual_workers, batch_size)
-    samples = [len(cut(range(batch_size), num_parts, part)) for part in range(num_parts)]
-    total = 0
-    for size in sizes:
-        own = [samples[part] for part in cut(range(num_parts), size, 0)]
-        total += size * (sum(own) + GRADIENT * len(own))
-
-    assert slot_time(virtual_workers, sizes, batch_size) == total
 
 
 @pytest.mark.parametrize("batch_size", [1, 8, 64, 1024, 1 << 20])

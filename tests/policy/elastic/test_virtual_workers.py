@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.core.virtual_workers import GRADIENT
+from pliant.core.virtual_workers import slot_time as time_without_sums
 from pliant.policy.elastic.virtual_workers import WORTH, advise, divide
 from pliant.train.data.sharding import cut
 from pliant.train.sum import tree
@@ -99,3 +100,22 @@ def test_advice_saves_the_time_that_it_says(virtual_workers: int, lowest: int, m
         assert found.saved == pytest.approx(1 - after / before)
         assert found.saved >= WORTH
         assert sizes[-1] <= found.virtual_workers <= batch_size
+
+
+@given(
+    virtual_workers=st.integers(1, 60),
+    first=st.integers(1, 12),
+    more=st.integers(0, 12),
+    batch_size=st.integers(1, 500),
+)
+def test_slot_time_counts_every_size_by_its_busiest_task(
+    virtual_workers: int, first: int, more: int, batch_size: int
+) -> None:
+    sizes, num_parts = range(first, first + more + 1), min(virtual_workers, batch_size)
+    samples = [len(cut(range(batch_size), num_parts, part)) for part in range(num_parts)]
+    total = 0
+    for size in sizes:
+        own = [samples[part] for part in cut(range(num_parts), size, 0)]
+        total += size * (sum(own) + GRADIENT * len(own))
+
+    assert time_without_sums(virtual_workers, sizes, batch_size) == total
