@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pliant.train.sum import products, tree
@@ -56,13 +56,14 @@ def sum_over_tasks(leaves: list[Product], size: int) -> torch.Tensor:
     shape=st.tuples(st.integers(1, 40), st.integers(1, 70)),
     size=st.integers(2, 9),
 )
+@example(num_rows=[1, 7], shape=(2, 1), size=2)  # two elements that agree by chance say nothing of the library
 def test_any_number_of_tasks_comes_to_the_same_bits(num_rows: list[int], shape: tuple[int, int], size: int) -> None:
     leaves = some_products(num_rows, shape)
 
     assert torch.equal(sum_over_tasks(leaves, min(size, len(leaves))), sum_of_one_task(leaves))
 
 
-@pytest.mark.parametrize("shape", [(512, 700), (128, 2304), (1030, 520)])
+@pytest.mark.parametrize("shape", [(513, 513), (128, 2304), (1030, 521)])
 @pytest.mark.parametrize("num_rows", [1, 8, 64])
 def test_so_it_does_with_blocks_of_the_usual_size(
     shape: tuple[int, int], num_rows: int, monkeypatch: pytest.MonkeyPatch
