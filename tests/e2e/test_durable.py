@@ -62,9 +62,8 @@ def test_a_server_that_is_killed_at_random_moments_loses_nothing(pool: Pool, tmp
     starts.mkdir()
     pace.set(0.1)  # a step takes four, longer than the time between two reports: every step has a point
     pool.up()
-    training = pool.submit(
-        HERE / "paced.py", "--min", "2", "--max", "2", args=("--epochs", "1000", "--pace", str(pace))
-    )
+    tasks = ("--min", "2", "--max", "2", "--virtual-workers", "8")
+    training = pool.submit(HERE / "paced.py", *tasks, args=("--epochs", "1000", "--pace", str(pace)))
     with pool.client() as client:
         pids = pool.until(lambda: len(p := pids_of(pool, client, training)) == 2 and p, "two tasks train")
     with Load(pool, starts).applied() as told:

@@ -59,8 +59,8 @@ def standby_of(home: Path, database: str | None) -> Standby:
 
 def begin_training(pool: Pool, pace: Pace) -> tuple[str, set[int]]:
     pace.set(0.1)  # a step takes four, longer than the time between two reports: every step has a point
-    script = HERE / "paced.py"
-    job_id = pool.submit(script, "--min", "2", "--max", "2", args=("--epochs", "1000", "--pace", str(pace)))
+    tasks = ("--min", "2", "--max", "2", "--virtual-workers", "8")
+    job_id = pool.submit(HERE / "paced.py", *tasks, args=("--epochs", "1000", "--pace", str(pace)))
     with pool.client() as client:
         pids = pool.until(lambda: len(p := pids_of(pool, client, job_id)) == 2 and p, "two tasks train")
         pool.until(lambda: progress(client, job_id) > 2, "it trains")

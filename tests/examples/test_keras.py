@@ -33,7 +33,12 @@ def test_the_examples_learn_and_save_their_models(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BOTH, *paths],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(pliant.ibm.modules.__file__).parent), "OMP_NUM_THREADS": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(pliant.ibm.modules.__file__).parent),
+            "OMP_NUM_THREADS": "1",
+            "PLIANT_VIRTUAL_WORKERS": "8",  # as a job of up to eight tasks learns; eight epochs are few
+        },
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
