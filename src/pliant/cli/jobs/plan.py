@@ -72,9 +72,10 @@ def plan(
         print_json(planned)
         return
     show(_table(planned.sizes))
+    say("")
     if virtual_workers is None:
-        say("\n" + _chosen(parts, max_tasks, batch_size))
-    say("\n" * (virtual_workers is not None) + _verdict(parts, sizes, batch_size))
+        say(_chosen(parts, max_tasks, batch_size))
+    say(_verdict(parts, sizes, batch_size))
 
 
 def bad_division(virtual_workers: int, min_tasks: int, max_tasks: int) -> str | None:

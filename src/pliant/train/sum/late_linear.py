@@ -107,7 +107,6 @@ class _Linear(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, late: LateWeight) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.late = late
-        ctx.has_bias = bias is not None
         late.num_uses += 1
         return _torch_linear(x, weight, bias)
 
@@ -116,7 +115,7 @@ class _Linear(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         wants_x, _, wants_bias, _ = ctx.needs_input_grad
         by_x = by.mm(weight) if wants_x else None
-        by_bias = by.sum(0) if wants_bias and ctx.has_bias else None
+        by_bias = by.sum(0) if wants_bias else None
         by_weight = None
         if torch.is_grad_enabled():
             by_weight = by.t().mm(x)  # somebody wants the derivative of the derivative

@@ -27,8 +27,10 @@ class PartialSums:
         self._kept: dict[int, torch.Tensor] = {}
         """Memory for whole sums of products, used again at every step: fresh pages cost as much as the sum."""
 
-    def begin(self) -> None:
-        """Start anew with empty stacks."""
+    def begin(self, *, are_whole: bool = True) -> None:
+        """Start anew with empty stacks; memory for whole sums goes where the sums are those of several tasks."""
+        if not are_whole:
+            self._kept.clear()
         self._stacks = [[] for _ in range(self._num_places)]
         self._waiting = [[] for _ in range(self._num_places)]
 
@@ -36,6 +38,11 @@ class PartialSums:
         """Drop all values."""
         self._stacks.clear()
         self._waiting.clear()
+
+    def forget(self) -> None:
+        """Drop all values, and the memory."""
+        self.clear()
+        self._kept.clear()
 
     def push(self, place: int, value: Value | Product, num_additions: int) -> None:
         """Push a value, then add the top two so often. The tensors may be overwritten."""

@@ -128,7 +128,7 @@ class Reducer:
         self.control = [0.0] * self._tail.num_control
         self._late.end()
         if not self._is_alone:
-            self._sums.begin()
+            self._sums.begin(are_whole=group.size == 1)
         self._set_hooks(not self._is_alone)
 
     def restore(self) -> None:
@@ -256,6 +256,7 @@ class Reducer:
         self._held.clear()
         self._late.end()
         self.release()
+        self._sums.forget()
 
     def close(self) -> None:
         """Drop the hooks and all buffers, which would keep the parameters alive."""
