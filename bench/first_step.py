@@ -25,7 +25,7 @@ from pathlib import Path
 
 from bench._report import Claim, finish, head, spread, table, verdicts
 from bench.peers.processes import ROOT, Processes
-from bench.peers.server import SCRIPTS, Server, until
+from bench.peers.server import OPEN, SCRIPTS, Server, until
 
 LEAST = 5.0
 FIRST_MS = 500.0
@@ -35,8 +35,6 @@ LIMIT_S = 120.0
 NUM_LATER = 3
 """So many jobs follow the first one of a server."""
 AT_REST_S = 1.0
-OPEN = ("--isolation", "off", "--uids", "off")
-"""Tasks write beside the server's state, where their report is looked for."""
 
 
 @dataclass(frozen=True, slots=True)

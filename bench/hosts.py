@@ -28,7 +28,7 @@ from tests.hosts import Host, Network, available
 from bench._report import Claim, finish, head, spread, table, verdicts
 from bench.peers.page import MODELS
 from bench.peers.processes import SETTINGS
-from bench.peers.server import Server, until
+from bench.peers.server import OPEN, Server, until
 from bench.peers.session import EVENTS, Outcome, open_place, play
 from bench.peers.sides import KINDS, Place, Pliant
 from bench.peers.steplog import NUM_USUAL, Logs, new_steps
@@ -38,8 +38,6 @@ AGENTS: Final = {"b": 2, "c": 1, "d": 1}
 """Slots of each machine."""
 SERVER: Final = "a"
 AGENT_PORT: Final = 7314
-OPEN: Final = ("--isolation", "off", "--uids", "off")
-"""Tasks write their steps into a folder of this user's alone."""
 LIMIT_S: Final = 120.0
 MOST: Final = 1.3
 JOIN_S: Final = 5.0

@@ -18,6 +18,10 @@ PARTS: Final = choose(4, 64)
 """V of a job of up to four tasks with a batch of 64 that asks for none; these begin with fewer tasks and grow later."""
 
 
+OPEN: Final = ("--isolation", "off", "--uids", "off")
+"""Tasks write files of the benchmark, as peers do, which stand behind no walls either."""
+
+
 def until(condition: Callable[[], bool], what: str, limit_s: float) -> None:
     """Wait for something.
 

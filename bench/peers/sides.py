@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.peers.processes import Processes
-from bench.peers.server import SCRIPTS, Server
+from bench.peers.server import OPEN, SCRIPTS, Server
 from pliant.api.jobs import JobPatch
 
 LOOPBACK = "127.0.0.1"
@@ -49,7 +49,7 @@ class Pliant:
     def __init__(self, place: Place, mode: str = "exact", server: Server | None = None) -> None:
         self._place = place
         self._mode = mode
-        self._server = server or Server(place.steps.parent, place.processes, slots=4)
+        self._server = server or Server(place.steps.parent, place.processes, slots=4, options=OPEN)
         self._job = ""
         self._size = 0
 
