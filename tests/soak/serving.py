@@ -147,7 +147,7 @@ class Serving:
         with Hurts.lasting(self.hurts.kernel_hung[name]):
             with suppress(ProcessLookupError):
                 os.kill(kernel.pid, signal.SIGSTOP)
-            if move.seconds > LONG_STOP_S:
+            if move.seconds > LONG_STOP_S and kernel.state != "starting":  # a model may take long to load
                 self._until(lambda: not _has(self.client().endpoints.get(name), kernel), "the kernel is replaced")
                 how = "until it was replaced"
             else:
