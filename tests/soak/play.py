@@ -93,6 +93,8 @@ class Soak:
             self._warm_up()
             before = census.count(self.pool.home)
             with self._endpoints():
+                if self.serves:
+                    self.serving.fill()
                 self._watched = {
                     process.pid: process.role
                     for role in GROWS_NOT

@@ -30,6 +30,7 @@ from tests.soak.script import Move
 
 from pliant.api.endpoints import EndpointView, KernelView
 from pliant.client import Client
+from pliant.core.endpoint import MAX_VERSIONS
 from pliant.core.errors import Conflict, InvalidInput, PliantError
 
 STEADY, TIDAL = "steady", "tidal"
@@ -37,6 +38,7 @@ EXECUTION_TIMEOUT_S = 3.0
 LIMIT_S = 30.0
 """A request that a hung kernel holds is over by then, on a machine that does much else."""
 PATIENCE_S = 60.0
+FILL_S = 240.0
 STEADY_RATE, TIDAL_RATE = 6.0, 8.0
 """Requests per second, over each way."""
 LONG_STOP_S = 1.2
@@ -101,6 +103,20 @@ class Serving:
                 self.record.complain(wrong)
         for name in (STEADY, TIDAL):
             client.endpoints.remove(name)
+
+    def fill(self) -> None:
+        """Deploy until both endpoints keep as many versions as they ever will.
+
+        The server holds something of each of them; from then on that grows no more.
+        """
+        deadline = time.monotonic() + FILL_S
+        for name in (STEADY, TIDAL):
+            while (num := len(self.client().endpoints.get(name).versions)) < MAX_VERSIONS:
+                did = self._deploy(name)
+                if time.monotonic() > deadline:
+                    self.record.complain(f"{name} has {num} versions after {FILL_S:g} s of deploying; at last {did}")
+                    return
+        self._await_answers()
 
     def make(self, move: Move) -> None:
         """Do one thing to what serves; complain if answers do not go on."""
