@@ -3,10 +3,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.train.agreement import NUM_COLUMNS, Agreement, MemberState, agree
+from pliant.train.agreement import COPIED_PER_S, NUM_COLUMNS, Agreement, MemberState, agree
 
 
-def member(*, committed: int, attempted: int, holds_state: bool = True, epoch: int = 1) -> MemberState:
+def member(
+    *,
+    committed: int,
+    attempted: int,
+    holds_state: bool = True,
+    epoch: int = 1,
+    step_s: float = 0.0,
+    copy_s: float = 0.0,
+) -> MemberState:
     return MemberState(
         holds_state=holds_state,
         committed=committed,
@@ -14,6 +22,9 @@ def member(*, committed: int, attempted: int, holds_state: bool = True, epoch: i
         num_evaluations=0,
         attempted=attempted,
         fingerprint=7,
+        goes_on=step_s > 0,
+        state_bytes=int(copy_s * COPIED_PER_S),
+        step_us=int(step_s * 1e6),
     )
 
 
@@ -38,6 +49,35 @@ def test_without_a_state_rank_0_starts_anew_and_the_others_copy_from_it() -> Non
     assert found == Agreement(is_new=True, copies=((0, 1), (0, 2)), num_redone_steps=0, is_mixed=False)
 
 
+def donor(*, step_s: float, copy_s: float = 0.3, committed: int = 7) -> MemberState:
+    return member(committed=committed, attempted=committed, step_s=step_s, copy_s=copy_s)
+
+
+def test_newcomers_rest_for_a_step_if_they_save_less_of_it_than_the_copy_takes() -> None:
+    assert agree([donor(step_s=0.4), donor(step_s=0.3), NEWCOMER, NEWCOMER]).resting == (2, 3)
+    assert agree([donor(step_s=2.0), donor(step_s=2.0), NEWCOMER, NEWCOMER]).resting == ()
+    assert agree([NEWCOMER, donor(step_s=0.4)]).resting == (0,)
+
+
+def test_a_donor_of_several_sends_to_one_after_the_other() -> None:
+    assert agree([donor(step_s=1.0), NEWCOMER, NEWCOMER, NEWCOMER]).resting == (1, 2, 3), (
+        "0.9 s of copies, 0.75 s saved"
+    )
+    assert agree([donor(step_s=1.0), donor(step_s=1.0), NEWCOMER, NEWCOMER, NEWCOMER]).resting == (), "0.6 and 0.6"
+
+
+def test_all_wait_if_a_donor_does_not_go_straight_on_or_knows_no_step() -> None:
+    elsewhere = member(committed=7, attempted=7, copy_s=0.3)
+
+    assert agree([donor(step_s=0.4), elsewhere, NEWCOMER]).resting == ()
+
+
+def test_who_has_fallen_behind_waits_for_its_copy_as_all_do() -> None:
+    behind = member(committed=7, attempted=8, step_s=0.4, copy_s=0.3)
+
+    assert agree([donor(step_s=0.4, committed=8), behind, NEWCOMER]).resting == ()
+
+
 members = st.builds(
     MemberState,
     holds_state=st.booleans(),
@@ -46,6 +86,9 @@ members = st.builds(
     num_evaluations=st.integers(0, 2),
     attempted=st.integers(0, 4),
     fingerprint=st.integers(0, 1),
+    goes_on=st.booleans(),
+    state_bytes=st.integers(0, 10**9),
+    step_us=st.integers(0, 10**6),
 )
 
 
@@ -62,6 +105,16 @@ def test_afterwards_all_hold_a_state_that_has_the_most_steps(rows: list[MemberSt
         assert found.is_new or (has_best[donor] and rows[donor].committed == best)
     for rank, row in enumerate(rows):
         assert rank in receivers or (found.is_new and rank == 0) or (row.holds_state and row.committed == best)
+
+
+@given(st.lists(members, min_size=1, max_size=6))
+def test_only_newcomers_rest_and_then_all_of_them_and_somebody_works(rows: list[MemberState]) -> None:
+    found = agree(rows)
+
+    if found.resting:
+        assert not found.is_new
+        assert found.resting == tuple(rank for rank, row in enumerate(rows) if not row.holds_state)
+        assert len(found.resting) < len(rows)
 
 
 @given(members)

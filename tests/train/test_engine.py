@@ -61,6 +61,7 @@ def test_all_members_switch_after_the_step_in_which_all_have_pledged(name: str) 
         reducer=member,
         running=member,
         audit=SampleAudit(None),
+        copies=member,
         clock=lambda: 0.0,
         find_checkpoint=lambda: None,
         save=lambda **_: True,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.train.shares import WORTH, apportion, even, rebalance
+from pliant.train.shares import WORTH, apportion, even, rebalance, without
 from pliant.train.sum.tree import global_sum
 
 times = st.floats(1e-4, 100.0)
@@ -118,3 +118,20 @@ def test_the_example_of_the_module() -> None:
     assert apportion(8, [1.0, 2.0]) == (6, 2)
     assert done_at((4, 4), [1.0, 2.0]) == 8.0
     assert done_at((6, 2), [1.0, 2.0]) == 6.0
+
+
+@given(st.integers(1, 40), st.integers(2, 9), st.data())
+def test_without_some_the_others_share_evenly(num_parts: int, size: int, data: st.DataObject) -> None:
+    resting = data.draw(st.sets(st.integers(0, size - 1), max_size=size - 1))
+
+    shares = without(num_parts, size, resting)
+
+    assert len(shares) == size
+    assert sum(shares) == num_parts
+    assert all(shares[rank] == 0 for rank in resting)
+    working = [share for rank, share in enumerate(shares) if rank not in resting]
+    assert max(working) - min(working) <= 1
+
+
+def test_without_some_the_others_keep_their_proportions() -> None:
+    assert without(12, 3, [1], shares=(6, 4, 2)) == (9, 0, 3)

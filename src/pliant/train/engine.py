@@ -23,8 +23,9 @@ A pledge binds: a member that pledged cannot take it back, because the others ma
 two of them. The step in work is undone (`recover`), and the task waits for the next generation that it is a member of.
 
 Either way a task *joins* its new generation in the same manner: all members tell where they stand, `agree` decides
-whose state counts and who copies it, and the copies are made. If nobody holds a state, rank 0 loads the newest
-checkpoint or starts anew, and the others copy from it.
+whose state counts and who copies it, and the copies are made (`StateCopies`): before the next step, or beside it, if
+that costs less. If nobody holds a state, rank 0 loads the newest checkpoint or starts anew, and the others copy from
+it.
 
 Invariants: a step is committed in a task only after its reduction succeeded there; all members of a generation begin it
 with the same state; the highest committed step wins, so a committed step is lost only if all tasks that have it are.
@@ -40,8 +41,9 @@ import torch
 
 from pliant.core.link import Left, Switched
 from pliant.tracking.tracker import Outcome
-from pliant.train.agreement import NUM_COLUMNS, Agreement, MemberState, agree
-from pliant.train.balance import NUM_TIMES, SpeedBalance
+from pliant.train.agreement import Agreement, MemberState, agree
+from pliant.train.balance import SpeedBalance
+from pliant.train.copies import StateCopies
 from pliant.train.data.audit import SampleAudit
 from pliant.train.data.sharding import ShardingPlan, Worker
 from pliant.train.errors import Departed, GenerationLost
@@ -49,7 +51,7 @@ from pliant.train.evaluate import Evaluation
 from pliant.train.group.collectives import Group
 from pliant.train.group.membership import TaskMembership
 from pliant.train.optimize import Stepper
-from pliant.train.state import pytree
+from pliant.train.shares import without
 from pliant.train.state.shared import SharedState
 from pliant.train.sum.reducer import Reducer
 from pliant.train.sum.running import RunningBuffers
@@ -72,6 +74,7 @@ class Engine:
     reducer: Reducer
     running: RunningBuffers
     audit: SampleAudit
+    copies: StateCopies
     clock: Callable[[], float]
     """Monotonic, seconds."""
     find_checkpoint: Callable[[], Mapping[str, Any] | None]
@@ -93,6 +96,8 @@ class Engine:
     samples: list[int] = field(default_factory=list)
     """Indices of the samples that this task uses in the present attempt; only kept for the audit."""
     _holds_state: bool = False
+    _goes_on: bool = False
+    """When this generation began, the next step was to come before any other line of the script."""
     _is_attempting: bool = False
     _paused_at: float | None = None
     _received: Mapping[str, Any] | None = None
@@ -109,20 +114,30 @@ class Engine:
     def worker(self) -> Worker:
         """Which share of a step this task computes in the present generation."""
         group = self.membership.group
-        return Worker(group.size, group.rank, self.balance.shares)
+        return Worker(group.size, group.rank, self.copies.shares or self.balance.shares)
+
+    @property
+    def next_worker(self) -> Worker | None:
+        """Which share this task is likely to compute soon, if it is another one."""
+        if upcoming := self.membership.upcoming():
+            return Worker(*upcoming)
+        group = self.membership.group
+        return Worker(group.size, group.rank, self.balance.shares) if self.copies.shares else None
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Start an attempt at the next step."""
         self.membership.check_dismissed()
-        group, shares = self.membership.group, self.balance.shares
+        group, worker = self.membership.group, self.worker
         self._is_attempting = True
         self.running.start()
-        num_leaves = self.plan.num_parts(self.committed, group.size)
-        self.reducer.begin(group, num_leaves=num_leaves, in_one=self.plan.whole_shares, shares=shares)
+        num_leaves = self.plan.num_parts(self.committed, worker.num_working)
+        num_mine = len(worker.share(num_leaves))
+        self.reducer.begin(group, num_leaves=num_leaves, in_one=self.plan.whole_shares, shares=worker.shares)
         self.samples.clear()
-        self.balance.begin_step(self.device, num_parts=len(self.worker.share(num_leaves)))
+        self.copies.begin_step(num_parts=num_mine)
+        self.balance.begin_step(self.device, num_parts=num_mine)
 
     def commit(self, *, computed: bool = True) -> None:
         """Reduce, step the optimizer, and switch to the next generation if all members have pledged to.
@@ -150,9 +165,11 @@ class Engine:
             else:
                 self.stepper.init_scaler()
             self.balance.end_computing()
+            self.copies.end_computing()
             sums = self.reducer.finish(is_lost=self.membership.is_lost)
+            self.copies.settle()
         except GenerationLost as error:
-            self.recover(error)
+            self.recover(self.copies.why_lost(error))
             return
         control = sums[NUM_PLEDGE_ELEMENTS:]
         self.after_reduction(control)
@@ -160,6 +177,7 @@ class Engine:
         self.stepper.step()
         self.reducer.release()
         self.balance.end_step()
+        self.copies.end_step()
         self._is_attempting = False
         self.committed += 1
         self.membership.record_commit(self.committed)
@@ -176,12 +194,7 @@ class Engine:
         """Leave a lost generation as if the step in work had not begun, and enter the next one."""
         self.reducer.forget()
         self.running.restore()
-        self.membership.lose(str(error))
-        self.enter()
-
-    def is_lost(self) -> bool:
-        """Tell whether the present generation was given up."""
-        return self.membership.is_lost()
+        self.enter(error, goes_on=True)
 
     # -- beside the steps -------------------------------------------------------------------------------------------
 
@@ -197,8 +210,7 @@ class Engine:
             try:
                 values = evaluation.run(self.membership.group, is_lost=self.membership.is_lost)
             except GenerationLost as error:
-                self.membership.lose(str(error))
-                self.enter()  # another member may have had the result: then it came with that member's state
+                self.enter(error)  # another member may have had the result: then it came with that member's state
             else:
                 self.state.keep_evaluation(place, values, epoch=self.epoch)
         self._evaluated = (place, number + 1)
@@ -219,8 +231,7 @@ class Engine:
         try:
             self.membership.group.all_reduce([torch.zeros(1)], is_lost=self.membership.is_lost)
         except GenerationLost as error:
-            self.membership.lose(str(error))
-            self.enter()
+            self.enter(error)
             return False
         return True
 
@@ -229,13 +240,20 @@ class Engine:
         try:
             self.balance.divide(self._times(group))
         except GenerationLost as error:
-            self.membership.lose(str(error))
-            self.enter()
+            self.enter(error, goes_on=True)
 
     # -- generations ------------------------------------------------------------------------------------------------
 
-    def enter(self) -> None:
-        """Wait for a generation that holds, and take over its state."""
+    def enter(self, lost: GenerationLost | None = None, *, goes_on: bool = False) -> None:
+        """Wait for a generation that holds, and take over its state.
+
+        Args:
+            lost: why the present one is over, if it is.
+            goes_on: the script is inside a step, so that another one comes next, if there is one in this epoch.
+        """
+        if lost is not None:
+            self.membership.lose(str(lost))
+        self._goes_on = goes_on
         self._join(self.membership.wait_for_generation())
 
     def _switch(self, number: int) -> None:
@@ -243,6 +261,7 @@ class Engine:
         was_leader, leaving_from = self.membership.group.rank == 0, self.membership.group.number
         form = self.membership.switch(number)
         if self.membership.task_id in form.members:
+            self._goes_on = True
             self._join(self.membership.group)
             return
         self.before_departure()
@@ -255,6 +274,7 @@ class Engine:
 
     def _join(self, group: Group) -> None:
         while True:
+            self.copies.interrupt()
             try:
                 num_redone_steps = self._agree(group)
                 break
@@ -285,6 +305,9 @@ class Engine:
         agreement = agree(members)
         if agreement.is_new and group.rank == 0:
             self._start_or_resume()
+        if resting := agreement.resting:
+            num_parts = self.plan.num_shares(group.size - len(resting))
+            self.copies.shares = without(num_parts, group.size, resting, self.balance.shares)
         self._copy_state(group, agreement)
         if agreement.is_mixed:
             self.state.claim.downgrade(f"since step {self.committed} tasks on different systems train together")
@@ -300,21 +323,16 @@ class Engine:
             num_evaluations=self.state.num_evaluations(self.epoch),
             attempted=self.committed + (1 if self._is_attempting else 0),
             fingerprint=self.state.claim.number,
+            goes_on=self._goes_on and self.committed % self.plan.steps_per_epoch != 0 and self.copies.may_go_on,
+            state_bytes=self.copies.state_bytes if self._holds_state else 0,
+            step_us=self.copies.step_us,
         )
-        table = torch.zeros(group.size, NUM_COLUMNS, dtype=torch.int64)
-        return [MemberState.of_row(row) for row in self._tell_all(group, table, mine.row())]
+        rows = group.tell_all(mine.row(), torch.int64, is_lost=self.membership.is_lost)
+        return [MemberState.of_row(row) for row in rows]
 
     def _times(self, group: Group) -> list[list[float]]:
         """Return the times of all members."""
-        table = torch.zeros(group.size, NUM_TIMES, dtype=torch.float64)
-        return self._tell_all(group, table, self.balance.row())
-
-    def _tell_all(self, group: Group, table: torch.Tensor, row: Sequence[float]) -> list[Any]:
-        """Return the rows of all members: the sum over tables of zeros in which each has filled its own row."""
-        table[group.rank] = torch.tensor(row, dtype=table.dtype)
-        group.all_reduce([table], is_lost=self.membership.is_lost)
-        rows: list[Any] = table.tolist()
-        return rows
+        return group.tell_all(self.balance.row(), torch.float64, is_lost=self.membership.is_lost)
 
     def _start_or_resume(self) -> None:
         saved = self.find_checkpoint()
@@ -326,14 +344,12 @@ class Engine:
 
     def _copy_state(self, group: Group, agreement: Agreement) -> None:
         """Send the state to the members that copy mine, or receive it."""
-        receivers = [receiver for donor, receiver in agreement.copies if donor == group.rank]
-        if receivers:
-            tree = self.state.capture(step=self.committed, epoch=self.epoch)
-            for receiver in receivers:
-                pytree.send(group, tree, receiver)
+        if receivers := [receiver for donor, receiver in agreement.copies if donor == group.rank]:
+            meanwhile = bool(agreement.resting)
+            self.copies.give(group, receivers, step=self.committed, epoch=self.epoch, meanwhile=meanwhile)
         for donor, receiver in agreement.copies:
             if receiver == group.rank:
-                self._take_over(pytree.receive(group, donor))
+                self._take_over(self.copies.receive(group, donor))
 
     def _take_over(self, tree: dict[str, Any]) -> None:
         self.state.load(tree)

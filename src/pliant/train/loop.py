@@ -18,7 +18,7 @@ import torch
 
 from pliant.train.carried import CarriedState
 from pliant.train.data.feed import Feed
-from pliant.train.data.sharding import Part, Worker
+from pliant.train.data.sharding import Part
 from pliant.train.engine import NUM_PLEDGE_ELEMENTS, Engine
 from pliant.train.errors import GenerationLost, TrainingError
 from pliant.train.reduction import Reduction, check_reduction, describe_sum, find_sum
@@ -50,15 +50,14 @@ class Loop:
     def parts(self) -> Iterator[Any]:
         """Yield the batches of this task's parts of one step, or of one attempt at it."""
         engine, step = self.engine, self.engine.committed
-        group, upcoming = engine.membership.group, engine.membership.upcoming()
-        worker = engine.worker
+        group, worker = engine.membership.group, engine.worker
         parts = engine.plan.parts(step, worker)
-        self.feed.begin_step(step, worker, Worker(*upcoming) if upcoming else None)
+        self.feed.begin_step(step, worker, engine.next_worker)
         engine.begin()
         if not parts:
             engine.commit(computed=False)
         for place, part in enumerate(parts):
-            if engine.is_lost():
+            if engine.membership.is_lost():
                 engine.recover(GenerationLost("the coordinator gave this generation up"))
                 return
             if engine.audit.is_enabled:
@@ -87,7 +86,7 @@ class Loop:
         part, reducer, factor = self._begin_take(loss, metrics, reduction, weight)
         reducer.restore()
         if part.last:
-            reducer.arm(is_lost=self.engine.is_lost)
+            reducer.arm(is_lost=self.engine.membership.is_lost)
         weighted = loss if factor == 1.0 else loss * factor
         try:
             self.engine.stepper.scale(weighted).backward()  # type: ignore[no-untyped-call]

@@ -28,6 +28,7 @@ from pliant.train.balance import SpeedBalance
 from pliant.train.carried import CarriedState
 from pliant.train.checks import InitialParameters, check_trainable, trained_parameters, unwrap
 from pliant.train.context import TrainContext, find_context
+from pliant.train.copies import StateCopies
 from pliant.train.data.audit import SampleAudit
 from pliant.train.data.feed import open_feed
 from pliant.train.data.fetcher import Collate
@@ -368,6 +369,7 @@ def assemble(run: Run, context: TrainContext) -> Trainer:
         reducer=Reducer(stepper.parameters, num_control=num_control, running=running, are_late=plan.has_whole_parts),
         running=running,
         audit=_audit(context),
+        copies=StateCopies(state, stepper.parameters, context.clock),
         clock=context.clock,
         find_checkpoint=results.newest,
         save=results.checkpoint_now,

@@ -14,7 +14,7 @@ Knows no clock and no task; `pliant.train.balance` measures.
 import heapq
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from pliant.train.data.sharding import Worker
@@ -27,6 +27,22 @@ WORTH: Final = 0.1
 def even(virtual_workers: int, size: int) -> tuple[int, ...]:
     """Return how many virtual workers each task computes if nothing is known of its speed."""
     return tuple(len(Worker(size, rank).share(virtual_workers)) for rank in range(size))
+
+
+def without(virtual_workers: int, size: int, resting: Collection[int], shares: Sequence[int] = ()) -> tuple[int, ...]:
+    """Return the shares of a step in which some tasks rest: theirs are 0.
+
+    Args:
+        virtual_workers: V; with fewer than tasks that work, the last of these have none.
+        shares: what all would have, if it is not even; those who work keep the proportions.
+    """
+    working = [rank for rank in range(size) if rank not in resting]
+    if shares:
+        found = apportion(virtual_workers, [1 / shares[rank] for rank in working])
+    else:
+        found = even(virtual_workers, len(working))
+    of_rank = dict(zip(working, found, strict=True))
+    return tuple(of_rank.get(rank, 0) for rank in range(size))
 
 
 def apportion(virtual_workers: int, seconds: Sequence[float]) -> tuple[int, ...]:

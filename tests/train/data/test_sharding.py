@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.train.data.sharding import Part, ShardingPlan, Worker, cut
+from pliant.train.shares import without
 
 
 @given(st.integers(0, 500), st.integers(0, 500), st.integers(1, 60))
@@ -93,6 +94,21 @@ def test_uneven_shares_are_of_the_same_parts(case: tuple[ShardingPlan, tuple[int
     assert each[0], "the first virtual worker's part is always the first worker's"
     if len(plan.batch(step)) == plan.batch_size:
         assert tuple(len(parts) for parts in each) == shares
+
+
+@given(plans, st.integers(0, 30), st.lists(st.booleans(), min_size=1, max_size=6))
+def test_workers_that_rest_have_no_part_and_the_others_what_they_have_alone(
+    plan: ShardingPlan, step: int, rest: list[bool]
+) -> None:
+    working = [rank for rank, rests in enumerate(rest) if not rests]
+    if not working or plan.max_workers < len(working):
+        return
+    shares = without(plan.num_shares(len(working)), len(rest), [rank for rank in range(len(rest)) if rest[rank]])
+
+    each = [plan.parts(step, Worker(len(rest), rank, shares)) for rank in range(len(rest))]
+
+    assert [part for parts in each for part in parts] == parts_of(plan, step, len(working))
+    assert all(not parts for parts, rests in zip(each, rest, strict=True) if rests)
 
 
 def test_last_batch_of_an_epoch_is_what_is_left_in_parts_of_about_the_usual_size() -> None:

@@ -34,7 +34,12 @@ class Worker:
     size: int
     rank: int
     shares: tuple[int, ...] = ()
-    """Virtual workers of every worker, in rank order; empty: as even as can be."""
+    """Virtual workers of every worker, in rank order, 0 for one that rests; empty: as even as can be."""
+
+    @property
+    def num_working(self) -> int:
+        """Return how many of all workers have a share."""
+        return sum(1 for share in self.shares if share) if self.shares else self.size
 
     def share(self, num_parts: int) -> range:
         """Return which parts this worker computes of a step that has so many.
@@ -104,9 +109,13 @@ class ShardingPlan:
         """Return how many global batches an epoch has; the last one may be smaller than the others."""
         return -(-self.num_samples // self.batch_size)
 
-    def num_parts(self, step: int, size: int) -> int:
+    def num_shares(self, num_working: int) -> int:
+        """Return how many parts a global batch of the usual size has if so many workers share it."""
+        return num_working if self.whole_shares else self.virtual_workers
+
+    def num_parts(self, step: int, num_working: int) -> int:
         """Return how many parts the global batch of this step has, over all workers together."""
-        num_samples, usual = len(self.batch(step)), size if self.whole_shares else self.virtual_workers
+        num_samples, usual = len(self.batch(step)), self.num_shares(num_working)
         if num_samples == self.batch_size:
             return min(usual, num_samples)
         return min(usual, -(-num_samples // -(-self.batch_size // usual)))
@@ -123,9 +132,9 @@ class ShardingPlan:
 
     def parts(self, step: int, worker: Worker) -> tuple[Part, ...]:
         """Return what a worker computes at this step, in order."""
-        whole, num_parts = self.batch(step), self.num_parts(step, worker.size)
+        whole, num_parts = self.batch(step), self.num_parts(step, worker.num_working)
         mine = worker.share(num_parts)
-        usual = -(-self.batch_size // (worker.size if self.whole_shares else self.virtual_workers))
+        usual = -(-self.batch_size // self.num_shares(worker.num_working))
         at_most = -(-usual // self.accumulate)
         return tuple(
             piece for v in mine for piece in _pieces(Part(step, v, cut(whole, num_parts, v), len(whole)), at_most)

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -134,6 +134,18 @@ class Group:
         for tensor in tensors:
             self.start_all_reduce(tensor)
         self.wait(is_lost=is_lost)
+
+    def tell_all(self, row: Sequence[float], dtype: torch.dtype, *, is_lost: Callable[[], bool]) -> list[list[Any]]:
+        """Return the rows of all members, which have the same length.
+
+        Raises:
+            GenerationLost: as `wait`.
+        """
+        table = torch.zeros(self.size, len(row), dtype=dtype)  # the sum of tables in which each has filled its own row
+        table[self.rank] = torch.tensor(row, dtype=dtype)
+        self.all_reduce([table], is_lost=is_lost)
+        rows: list[list[Any]] = table.tolist()
+        return rows
 
     def send(self, tensor: torch.Tensor, to: int) -> None:
         """Send a contiguous CPU tensor; return when the peer has received it.

@@ -10,8 +10,8 @@ For example `{"step": 3, "w": tensor([1.0, 2.0])}` becomes the skeleton
 
 import hashlib
 import json
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
 import torch
 
@@ -121,9 +121,24 @@ def _hash(sha: Any, node: Any) -> None:
             sha.update(repr(node).encode())
 
 
-def send(group: Group, tree: Tree, to: int) -> None:
+def place(tensor: torch.Tensor) -> int:
+    """Return where a tensor's memory is; the same for a view of it."""
+    return tensor.untyped_storage().data_ptr()
+
+
+class Sender(Protocol):
+    """Sends contiguous CPU tensors to members: a group, or its channels."""
+
+    def send(self, tensor: torch.Tensor, to: int) -> None: ...
+
+
+def send(group: Sender, tree: Tree, to: int) -> None:
     """Send a tree to one member."""
-    skeleton, tensors = flatten(tree)
+    send_flat(group, *flatten(tree), to)
+
+
+def send_flat(group: Sender, skeleton: str, tensors: Sequence[torch.Tensor], to: int) -> None:
+    """Send what `flatten` gave."""
     raw = skeleton.encode()
     group.send(torch.tensor([len(raw)], dtype=torch.int64), to)
     group.send(torch.frombuffer(bytearray(raw), dtype=torch.uint8), to)

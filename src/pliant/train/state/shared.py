@@ -4,7 +4,7 @@ Knows nothing of generations or files of checkpoints: it captures the state as a
 """
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -60,6 +60,22 @@ class SharedState:
             "claim": self.claim.state_dict(),
             "extras": {name: extra.state_dict() for name, extra in self.extras.items()},
         }
+
+    def steady_memory(self) -> frozenset[int]:
+        """Return where the tensors lie that only an optimizer's step changes: parameters, and what optimizers keep."""
+        return frozenset(pytree.place(tensor) for tensor in self._steady())
+
+    @property
+    def num_bytes(self) -> int:
+        """How much memory the model and what the optimizers keep take."""
+        return sum(tensor.nbytes for tensor in (*self._steady(), *self.model.buffers()))
+
+    def _steady(self) -> Iterator[torch.Tensor]:
+        yield from self.model.parameters()
+        for optimizer in self.optimizers.values():
+            of_all = (of_one for of_one in optimizer.state.values() if isinstance(of_one, Mapping))
+            kept = (value for of_one in of_all for value in of_one.values())
+            yield from (value for value in kept if isinstance(value, torch.Tensor))
 
     def load(self, tree: Mapping[str, Any]) -> None:
         """Replace this state with a captured one.

@@ -41,6 +41,7 @@ from functools import partial
 
 import torch
 
+from pliant.train.data.sharding import Worker
 from pliant.train.errors import GenerationLost, TrainingError
 from pliant.train.group.collectives import Group
 from pliant.train.sum import tree
@@ -106,7 +107,7 @@ class Reducer:
     # -- a step -----------------------------------------------------------------------------------------------------
 
     def begin(self, group: Group, *, num_leaves: int, in_one: bool, shares: tuple[int, ...] = ()) -> None:
-        """Start a step of `num_leaves` virtual workers over all tasks (`in_one`: every task is one).
+        """Start a step of `num_leaves` virtual workers over all tasks (`in_one`: every task that works is one).
 
         `shares` are those of `Worker`.
         """
@@ -114,7 +115,7 @@ class Reducer:
         self._is_alone = group.size == 1 and num_leaves == 1
         total = None
         if in_one:
-            self._share = tree.local_sum(min(1, max(0, num_leaves - group.rank)), 1, 0)
+            self._share = tree.local_sum(len(Worker(group.size, group.rank, shares).share(num_leaves)), 1, 0)
         else:
             self._share = tree.local_sum(num_leaves, group.size, group.rank, shares)
             total = tree.global_sum(num_leaves, group.size, shares)
@@ -210,7 +211,8 @@ class Reducer:
     def _add_idle_members(self, sums: list[float], is_lost: Callable[[], bool]) -> list[float]:
         """Add the control elements of members without a leaf, whose tail goes into no partial sum.
 
-        There are some only at an epoch's smaller last batch, and where a loss left more members than virtual workers.
+        There are some only at an epoch's smaller last batch, where a loss left more members than virtual workers, and
+        where newcomers copy the state meanwhile.
         """
         theirs = self._tail.control(self._tail.make(self.control, self._layout.home))
         if self._share.additions:
