@@ -2,10 +2,15 @@
 
 A real server with four slots, a job with the default mode and the V that up to four tasks have by default; its maximum
 goes 2 → 4 → 2 → 3, then one of three tasks is killed by SIGKILL. Pause = the longest gap between two new steps around
-the event, minus the usual step. In the same run the parameters are broadcast over gloo from one process to as many as
-the newcomers' generation has, cold buffers included: nothing that brings newcomers the state can take less.
+the event, minus the usual step. In the same run the state is broadcast over gloo from one process to as many as the
+newcomers' generation has, cold buffers included: nothing that brings newcomers the state before a step can take less.
 
-Claim: a planned change takes at most that broadcast and two steps. The comparison with other systems is `bench.peers`.
+The models: a CNN of 5 MB and an MLP of 100 MB, without a state of the optimizer; and three MLPs whose parameters and
+moments of Adam are 5, 100 and 500 MB together. Where there are fewer processors than tasks, steps of four tasks take
+longer than those of two, and what they take more is in the pause.
+
+Claim: growing takes at most twice that broadcast where the state is 100 MB or more, and at most the broadcast and two
+steps where it is less; so does shrinking. The comparison with other systems is `bench.peers`.
 """
 
 import argparse
@@ -24,13 +29,15 @@ import torch.distributed as dist
 
 from bench._report import Claim, finish, head, spread, table, verdicts
 from bench.peers.page import MODELS
-from bench.peers.scripts.workload import build
+from bench.peers.scripts.workload import WIDTHS, num_state_elements
 from bench.peers.session import EVENTS, Outcome, play
 from bench.peers.sides import KINDS
 
 SIZE_AFTER = dict(zip(EVENTS, (4, 2, 3, 2), strict=True))
 NUM_BROADCASTS = 7
 LIMIT_S = 120.0
+LARGE = ("mlp", "adam100", "adam500")
+"""Models whose state is at least 100 MB."""
 
 
 def broadcast_s(model: str, size: int) -> float:
@@ -60,7 +67,7 @@ def _broadcast(model: str, rank: int, size: int, store: str, pipe: Connection) -
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     limit = timedelta(seconds=LIMIT_S)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size, timeout=limit)
-    num_elements = sum(parameter.numel() for parameter in build(model).parameters())
+    num_elements = num_state_elements(model)
     times = []
     for _ in range(NUM_BROADCASTS):
         state = torch.ones(num_elements)
@@ -88,19 +95,24 @@ def rows_of(model: str, outcomes: list[Outcome], floors: dict[int, float]) -> tu
         floor = floors.get(SIZE_AFTER[event], 0.0) if event != EVENTS[1] else 0.0
         spent = spread([cost.lost_s * 1000 for cost in costs])
         rows.append((model, event, spent, f"{usual * 1000:.1f}", f"{floor * 1000:.1f}" if floor else "nothing"))
-        if event != EVENTS[3]:
-            found = f"{pause * 1000:.0f} ms of {(floor + 2 * usual) * 1000:.0f} ms"
-            text = f"{model}, {event}: at most the state's broadcast and 2 steps"
-            judged.append(Claim(text=text, found=found, holds=pause <= floor + 2 * usual))
+        if event == EVENTS[3]:
+            continue
+        if model in LARGE and floor:
+            most, text = 2 * floor, f"{model}, {event}: at most twice the state's broadcast"
+        else:
+            most, text = floor + 2 * usual, f"{model}, {event}: at most the state's broadcast and 2 steps"
+        found = f"{pause * 1000:.0f} ms of {most * 1000:.0f} ms"
+        judged.append(Claim(text=text, found=found, holds=pause <= most))
     return rows, judged
 
 
 def main() -> int:
     """Measure, write the report; the exit status is 1 if a claim is missed."""
+    names = [*MODELS, *WIDTHS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="also write the report to this file")
     parser.add_argument("--runs", type=int, default=3, help="sessions per model (default 3)")
-    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--models", nargs="+", choices=names, default=names)
     given = parser.parse_args()
     rows: list[tuple[str, ...]] = []
     judged: list[Claim] = []

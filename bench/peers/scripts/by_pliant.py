@@ -13,7 +13,7 @@ from pliant.train import Run
 def main() -> None:
     model = build(sys.argv[1])
     mode: Literal["exact", "fast"] = "fast" if sys.argv[3] == "fast" else "exact"
-    run = Run(model, optimizer_of(model), data(), batch_size=BATCH_SIZE, mode=mode)
+    run = Run(model, optimizer_of(model, sys.argv[1]), data(), batch_size=BATCH_SIZE, mode=mode)
     log = StepLog(Path(sys.argv[2]))
     for _epoch in run.epochs(1_000_000):
         for x, y in run:

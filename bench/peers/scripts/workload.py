@@ -4,9 +4,10 @@ Imports torch alone, so that it runs in the peers' environment as well as in Pli
 
 - `cnn`: 1-32-64 3×3 convolutions and 9216-128-10 on pictures of 28×28; 1.2 M parameters, 4.8 MB.
 - `mlp`: 784-4096-4096-1198-10; 24.9 M parameters, 99.6 MB.
+- `adam5`, `adam100`, `adam500`: 784-H-H-10; parameters and Adam's moments are 5, 100 and 500 MB together. Pliant alone.
 
-Both are trained by SGD without momentum, so that the state is the parameters; the global batch is 64 samples; one
-thread computes.
+The first two are trained by SGD without momentum, so that the state is the parameters; the global batch is 64 samples;
+one thread computes.
 """
 
 import os
@@ -20,6 +21,7 @@ from torch.utils.data import TensorDataset
 BATCH_SIZE = 64
 NUM_SAMPLES = 6400
 SIDE = 28
+WIDTHS = {"adam5": 360, "adam100": 2520, "adam500": 6073}
 
 
 def build(name: str) -> nn.Module:
@@ -36,12 +38,25 @@ def build(name: str) -> nn.Module:
             nn.Flatten(), nn.Linear(SIDE * SIDE, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(),
             nn.Linear(4096, 1198), nn.ReLU(), nn.Linear(1198, 10),
         )  # fmt: skip
-    raise ValueError(f"no model is named {name!r}; there are cnn and mlp")
+    if width := WIDTHS.get(name):
+        return nn.Sequential(
+            nn.Flatten(), nn.Linear(SIDE * SIDE, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
+            nn.Linear(width, 10),
+        )  # fmt: skip
+    raise ValueError(f"no model is named {name!r}; there are cnn, mlp, {', '.join(WIDTHS)}")
 
 
-def optimizer_of(model: nn.Module) -> torch.optim.Optimizer:
-    """Return the optimizer: it has no state of its own."""
+def optimizer_of(model: nn.Module, name: str = "") -> torch.optim.Optimizer:
+    """Return the optimizer: it has no state of its own, but for the models that say so."""
+    if name in WIDTHS:
+        return torch.optim.Adam(model.parameters(), lr=1e-4)
     return torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def num_state_elements(name: str) -> int:
+    """Return how many float32 elements the state of a training has."""
+    num_parameters = sum(parameter.numel() for parameter in build(name).parameters())
+    return num_parameters * (3 if name in WIDTHS else 1)
 
 
 def data() -> TensorDataset:
