@@ -43,7 +43,6 @@ from pliant.core.link import Left, Switched
 from pliant.tracking.tracker import Outcome
 from pliant.train.agreement import Agreement, MemberState, agree
 from pliant.train.balance import SpeedBalance
-from pliant.train.copies import StateCopies
 from pliant.train.data.audit import SampleAudit
 from pliant.train.data.sharding import ShardingPlan, Worker
 from pliant.train.errors import Departed, GenerationLost
@@ -53,6 +52,7 @@ from pliant.train.group.membership import TaskMembership
 from pliant.train.optimize import Stepper
 from pliant.train.shares import without
 from pliant.train.state.shared import SharedState
+from pliant.train.state_copies import StateCopies
 from pliant.train.sum.reducer import Reducer
 from pliant.train.sum.running import RunningBuffers
 

@@ -28,7 +28,6 @@ from pliant.train.balance import SpeedBalance
 from pliant.train.carried import CarriedState
 from pliant.train.checks import InitialParameters, check_trainable, trained_parameters, unwrap
 from pliant.train.context import TrainContext, find_context
-from pliant.train.copies import StateCopies
 from pliant.train.data.audit import SampleAudit
 from pliant.train.data.feed import open_feed
 from pliant.train.data.fetcher import Collate
@@ -49,6 +48,7 @@ from pliant.train.state.claim import TrainingClaim
 from pliant.train.state.copies import MachineCopies
 from pliant.train.state.results import Results, Saving
 from pliant.train.state.shared import SharedState, Stateful, load_weights
+from pliant.train.state_copies import StateCopies
 from pliant.train.sum.metrics import NUM_ELEMENTS
 from pliant.train.sum.reducer import Reducer
 from pliant.train.sum.running import RunningBuffers

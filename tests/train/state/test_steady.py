@@ -9,7 +9,7 @@ from pliant.train.state.steady import SteadyParameters
 
 
 def step(watch: SteadyParameters, compute: Callable[[], object]) -> None:
-    watch.begin()
+    watch.begin(computes=True)
     compute()
     watch.end()
 
@@ -17,6 +17,7 @@ def step(watch: SteadyParameters, compute: Callable[[], object]) -> None:
 def test_a_step_of_which_this_task_has_no_part_tells_nothing() -> None:
     watch = SteadyParameters([torch.nn.Parameter(torch.ones(3))])
 
+    watch.begin(computes=False)
     watch.end()
     assert watch.num_watched == 0
 

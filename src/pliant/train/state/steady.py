@@ -29,10 +29,10 @@ class SteadyParameters:
         self.have_changed = False
         """One of these changed a parameter before the optimizer did."""
 
-    def begin(self) -> None:
-        """A step begins of which this task computes something."""
-        is_left = self.num_watched < _NUM_STEPS
-        self._before = [_elements(one).clone() for one in self._parameters] if is_left else []
+    def begin(self, *, computes: bool) -> None:
+        """A step begins, of which this task computes something or not."""
+        watches = computes and self.num_watched < _NUM_STEPS
+        self._before = [_elements(one).clone() for one in self._parameters] if watches else []
 
     def end(self) -> None:
         """The gradients of the step are computed."""

@@ -13,7 +13,7 @@ _NUM_KEPT: Final = 9
 
 
 @dataclass(slots=True, kw_only=True)
-class Pace:
+class StepTimes:
     """The times of the newest steps.
 
     Args:

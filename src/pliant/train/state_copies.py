@@ -17,11 +17,11 @@ import torch
 
 from pliant.train.errors import GenerationLost
 from pliant.train.group.collectives import Group
-from pliant.train.pace import Pace
 from pliant.train.state import pytree
 from pliant.train.state.handout import Handout
 from pliant.train.state.shared import SharedState
 from pliant.train.state.steady import SteadyParameters
+from pliant.train.step_times import StepTimes
 
 
 class StateCopies:
@@ -38,7 +38,7 @@ class StateCopies:
         self._state = state
         self._steady = SteadyParameters(parameters)
         self._are_here = all(parameter.device.type == "cpu" for parameter in parameters)
-        self._pace = Pace(clock=clock)
+        self._times = StepTimes(clock=clock)
         self._handout: Handout | None = None
         self.shares: tuple[int, ...] = ()
         """Virtual workers of every member in the first step of a generation, if some rest in it to copy the state."""
@@ -57,7 +57,7 @@ class StateCopies:
     @property
     def step_us(self) -> int:
         """What a step usually takes, microseconds; 0 if none was watched here."""
-        return self._pace.step_us if self._steady.num_watched else 0
+        return self._times.step_us if self._steady.num_watched else 0
 
     # -- copies -----------------------------------------------------------------------------------------------------
 
@@ -84,8 +84,7 @@ class StateCopies:
 
     def begin_step(self, *, num_parts: int) -> None:
         """A step begins of which this task computes so many parts."""
-        if num_parts:
-            self._steady.begin()
+        self._steady.begin(computes=num_parts > 0)
 
     def end_computing(self) -> None:
         """The gradients of this task's parts are computed."""
@@ -103,12 +102,12 @@ class StateCopies:
 
     def end_step(self) -> None:
         """The step is committed."""
-        self._pace.commit()
+        self._times.commit()
         self.shares = ()
 
     def interrupt(self) -> None:
         """The members change; of a generation that was lost, what was still to be sent is dropped."""
-        self._pace.interrupt()
+        self._times.interrupt()
         self.shares = ()
         handout, self._handout = self._handout, None
         if handout is not None:
