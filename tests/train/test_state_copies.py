@@ -16,8 +16,7 @@ from pliant.core.job import Mode, TaskId
 from pliant.core.link import Switched
 from pliant.train import Run, agreement
 from pliant.train.errors import GenerationLost
-from pliant.train.state import handout
-from pliant.train.state.pytree import digest
+from pliant.train.state import handout, pytree
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -74,7 +73,7 @@ def train(
     """Train slower and slower until all changes are done; return the SHA-256 of what this task ends with."""
     model, optimizer = build()
     if renorms:
-        model[0].register_forward_pre_hook(renorm)
+        model.get_submodule("0").register_forward_pre_hook(renorm)
     x = torch.randn(NUM_STEPS * BATCH, 10, generator=torch.Generator().manual_seed(7))
     run = Run(
         model,
@@ -91,7 +90,7 @@ def train(
                 world.maybe_crash(task_id)
                 done.wait(EARLY_S if run.num_steps_done < NUM_FAST else LATE_S)
             run.step(torch.nn.functional.cross_entropy(model(x), y))
-    return digest([run.digest(), dict(run.last)])
+    return pytree.digest([run.digest(), dict(run.last)])
 
 
 class Play:
@@ -191,7 +190,7 @@ def test_a_donor_that_dies_while_it_sends_costs_the_step(
     tmp_path: Path, handouts: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     victims: list[TaskId] = []
-    send = handout.pytree.send_flat
+    send = pytree.send_flat
 
     def die(channels: Any, skeleton: str, tensors: Any, to: int) -> None:
         if not victims:
@@ -202,7 +201,7 @@ def test_a_donor_that_dies_while_it_sends_costs_the_step(
 
     play = Play(tmp_path)
     play.resize(2)
-    monkeypatch.setattr(handout.pytree, "send_flat", die)
+    monkeypatch.setattr(pytree, "send_flat", die)
     play.world.resize(4)
     play.world.wait(lambda: bool(victims), "a donor dies")
     play.world.wait(lambda: victims[0] not in play.world.membership.active, "the others train without it")
@@ -216,7 +215,7 @@ def test_what_cannot_be_sent_ends_the_generation_and_not_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed: list[int] = []
-    send = handout.pytree.send_flat
+    send = pytree.send_flat
 
     def fail(channels: Any, skeleton: str, tensors: Any, to: int) -> None:
         if not failed:
@@ -224,7 +223,7 @@ def test_what_cannot_be_sent_ends_the_generation_and_not_the_training(
             raise GenerationLost("member 1 is gone: no route to host")
         send(channels, skeleton, tensors, to)
 
-    monkeypatch.setattr(handout.pytree, "send_flat", fail)
+    monkeypatch.setattr(pytree, "send_flat", fail)
     play = Play(tmp_path)
     play.resize(1, 2)
     play.end()
