@@ -67,6 +67,13 @@ class Group:
     """The training thread waits for other members now; other threads may look at this."""
     num_waits: int = 0
     """Waits that were begun; a number that stays the same while `waits` is true tells of a long one."""
+    dropped: GlooBackend | None = None
+    """The backend of CPU tensors, once the group is dropped; None where tensors on a device had one of their own."""
+
+    @property
+    def has_ended(self) -> bool:
+        """The group was dropped, and all its operations are over: nothing writes to their tensors any more."""
+        return self.dropped is not None and self.dropped.has_ended
 
     def start_all_reduce(self, tensor: torch.Tensor) -> Operation | None:
         """Begin to sum a tensor over the members, in place; return the operation, for `wait_for`."""
@@ -187,6 +194,7 @@ class Group:
         if self.works:
             self.abort()
         closing = [backend for backend in (self.channels, self.device_backend, self.backend) if backend is not None]
+        self.dropped = self.backend if self.device_backend is None else None
         self.backend, self.channels, self.device_backend, self.works = None, None, None, []
         with _closing_lock:
             _closing.add(id(closing))

@@ -114,6 +114,8 @@ class GlooBackend(C10dBackend):
         except RuntimeError as error:
             raise GenerationLost(_advice(host, error)) from None
         self._store = store  # c10d keeps a pointer to it, not its Python half
+        self.has_ended = False
+        """It was closed, and all its operations are over: nothing writes to their tensors any more."""
         self._mesh = Mesh(sent=store.sent, received=store.received)
         self._mesh.close_ports()
         self._compare_ends(rendezvous, rank=rank, size=size)
@@ -144,6 +146,7 @@ class GlooBackend(C10dBackend):
         self._backend = None  # waits for its operations and threads, if this was the last reference
         if forgotten() is not None:
             gc.collect()
+        self.has_ended = forgotten() is None
 
 
 class _GlooOperation:

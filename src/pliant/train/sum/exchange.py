@@ -12,7 +12,9 @@ Task 0 sends elements 3-4 of its partial sum to task 1 and 5-6 to task 2, and ge
 three versions of elements 0-2 and broadcasts the sum. Where every task has one partial sum, as here, that is as many
 bytes as a ring all-reduce takes.
 
-Buffers that a lost generation used may still be written to; `forget` drops them.
+Buffers of a lost generation may still be written to: `forget` puts them aside. If all of its operations have ended when
+the next step begins, as they nearly always have, that step uses them again: fresh pages from the kernel cost more than
+the sum.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,11 +40,14 @@ class Exchange:
     """One for every partial sum that this task sends, at least one; the first one receives the sum."""
     _received: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
     _works: dict[int, list[Any]] = field(default_factory=dict)
+    _aside: "tuple[Group, list[BufferSet], dict[tuple[int, int], torch.Tensor]] | None" = None
+    """What a lost generation has used, and that generation's group."""
 
     def begin(self, group: Group, total: tree.GlobalSum | None, num_partials: int) -> None:
         """Start a step; `total` says how partial sums become one, None is the stock all-reduce."""
         self.group, self.total = group, total
         self._works.clear()
+        self._take_back()
         num_sets = max(1, num_partials) if group.size > 1 else 0
         del self.buffer_sets[num_sets:]
         while len(self.buffer_sets) < num_sets:
@@ -81,10 +86,21 @@ class Exchange:
         self.group.wait(is_lost=is_lost)
 
     def forget(self) -> None:
-        """Drop all buffers."""
-        self.buffer_sets.clear()
-        self._received.clear()
+        """Put the buffers of a lost generation aside."""
+        if self.buffer_sets:
+            self._aside = (self.group, self.buffer_sets, self._received)
+        self.buffer_sets, self._received = [], {}
         self._works.clear()
+
+    def _take_back(self) -> None:
+        aside, self._aside = self._aside, None
+        if aside is not None and aside[0].has_ended:
+            _, self.buffer_sets, self._received = aside
+
+    def close(self) -> None:
+        """Drop all buffers."""
+        self.forget()
+        self._aside = None
 
     def _receive_buffer(self, number: int, turn: int, num_elements: int) -> torch.Tensor:
         bucket = self.layout.buckets[number]

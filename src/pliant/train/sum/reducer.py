@@ -265,6 +265,7 @@ class Reducer:
         self._set_hooks(False)
         self._late.close()
         self.forget()
+        self._exchange.close()
 
     # -- gradients as they come -------------------------------------------------------------------------------------
 
