@@ -75,7 +75,8 @@ def samples_by_epoch(result_dir: Path) -> tuple[dict[int, list[int]], set[int]]:
     attempts: dict[tuple[int, int], list[tuple[int, list[int]]]] = defaultdict(list)
     committed: dict[int, int] = {}
     for path in (result_dir / "audit").glob("*.jsonl"):
-        for text in path.read_text().splitlines():
+        whole, _, _ = path.read_text().rpartition("\n")  # who is killed while it writes has no part in a step
+        for text in whole.splitlines():
             line = json.loads(text)
             if "c" in line:
                 committed[line["c"]] = max(committed.get(line["c"], 0), line["g"])

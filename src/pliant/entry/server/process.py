@@ -5,15 +5,12 @@ Exit codes: 0 after a shutdown, 2 if it could not start, 3 if another server has
 130 at Ctrl-C before it serves.
 """
 
-import gc
 import logging
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from typing import Final
 
 from pliant.api.link import MAX_FRAME_BYTES
 from pliant.core.errors import PliantError
@@ -21,6 +18,7 @@ from pliant.entry.clock import SystemClock
 from pliant.entry.interrupt import INTERRUPTED
 from pliant.entry.server.composition import CLOSE_S, compose
 from pliant.entry.server.copies import has_copies
+from pliant.entry.server.garbage import spare_collections
 from pliant.entry.server.home import SERVER_FILE, FolderLock, Home, open_home
 from pliant.entry.server.lead import Keeper, lead_of, refusal
 from pliant.entry.server.listener import Listener, WebServer, open_listener, use_certificate_of
@@ -35,13 +33,6 @@ from pliant.server.site import Site
 from pliant.store.sql import SqlStore
 
 log = logging.getLogger("pliant")
-
-_NEW_OBJECTS: Final = 10_000
-"""So many objects come before the newest are looked through for garbage; Python's own number is 700."""
-_NEVER: Final = 2**31 - 1
-"""The newest are looked through so often before all are."""
-_COLLECT_S: Final = 600.0
-"""All are looked through once in so long."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -123,27 +114,8 @@ def serve(
         upkeep = composition.context.upkeep
         threading.Thread(target=upkeep.run, name="pliant-upkeep", daemon=True).start()
         stack.callback(upkeep.close)
-        _spare_collections()
+        spare_collections()
         server.run(sockets=[listener.sock])
-
-
-def _spare_collections() -> None:
-    """Look for garbage in cycles less often, and never again among what is here now.
-
-    With a thousand machines there are some hundred thousand objects, and all threads stand still while they are looked
-    through: for a tenth of a second and more, whenever a few hundred new ones had come. All of them are looked through
-    once in ten minutes now (`_collect_for_ever`), however fast a pool fills; the new ones as they come.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS, gc.get_threshold()[1], _NEVER)
-    threading.Thread(target=_collect_for_ever, args=(_COLLECT_S,), name="pliant-garbage", daemon=True).start()
-
-
-def _collect_for_ever(every_s: float) -> None:
-    while True:
-        time.sleep(every_s)
-        gc.collect()
 
 
 def _site(settings: ServerSettings, listener: Listener) -> Site:
