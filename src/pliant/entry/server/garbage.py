@@ -16,8 +16,11 @@ import time
 from typing import Final
 
 _NEW_OBJECTS: Final = 10_000
+"""So many objects come before the newest are looked through for garbage; Python's own number is 700."""
 _NEVER: Final = 2**31 - 1
+"""The newest are looked through so often before all are."""
 _TRIM_S: Final = 60.0
+"""Memory is given back once in so long."""
 _NUM_TRIMS: Final = 10
 """After so many, all objects are looked through for garbage."""
 
