@@ -228,7 +228,8 @@ class KernelLink(asyncio.Protocol):
                 small.append(piece)
                 continue
             self._transport.write(b"".join(small))
-            self._transport.write(piece)
+            # of bytes that wait behind others asyncio copies the rest whenever some went out, from Python 3.12 on
+            self._transport.write(memoryview(piece))
             small = []
         if small:
             self._transport.write(b"".join(small))
