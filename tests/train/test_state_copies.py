@@ -3,6 +3,7 @@
 import itertools
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pliant.core.job import Mode, TaskId
 from pliant.core.link import Switched
 from pliant.train import Run, agreement
 from pliant.train.errors import GenerationLost
+from pliant.train.group.membership import TaskMembership
 from pliant.train.state import handout, pytree
 
 pytestmark = pytest.mark.timeout(180)
@@ -93,6 +95,10 @@ def train(
     return pytree.digest([run.digest(), dict(run.last)])
 
 
+def has_committed_more(member: TaskMembership, num_steps: int) -> bool:
+    return (member.pulse().step or 0) > num_steps
+
+
 class Play:
     """One training and its changes."""
 
@@ -113,8 +119,8 @@ class Play:
             self.world.resize(size)
             self.world.wait_for_size(size)
             first = self.world.actors[self.world.membership.active[0]].membership
-            began = first.pulse().step or 0
-            self.world.wait(lambda: (first.pulse().step or 0) > began + 3, "a few steps")  # noqa: B023 - called here
+            beyond = (first.pulse().step or 0) + 3
+            self.world.wait(partial(has_committed_more, first, beyond), "a few steps")
 
     def end(self) -> None:
         """Let it end, and see that every step used every sample of its own once and all tasks have the same state."""

@@ -25,8 +25,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-NUM_COLUMNS: Final = 9
-"""Integers of a row on its way between the members."""
 COPIED_PER_S: Final = 0.3e9
 """Bytes of a state that get from one task into another, measured on one machine with all that a copy brings along:
 memory that was never used, sending, receiving, and taking over. A network of 10 Gbit/s is not much slower."""
@@ -55,7 +53,7 @@ class MemberState:
     """What a step usually takes it, in microseconds; 0 if it has watched none."""
 
     def row(self) -> list[int]:
-        """Return it as `NUM_COLUMNS` integers."""
+        """Return it as integers, as it travels between the members."""
         numbers = [self.committed, self.epoch, self.num_evaluations, self.attempted, self.fingerprint]
         return [int(self.holds_state), *numbers, int(self.goes_on), self.state_bytes, self.step_us]
 

@@ -33,8 +33,6 @@ from pliant.train.shares import even, rebalance
 FIRST_S: Final = 10.0
 """Speeds are compared so long after the tasks have met, and then every so often:"""
 EVERY_S: Final = 60.0
-NUM_TIMES: Final = 2
-"""Numbers that a member tells: seconds for a part, and what else a step takes."""
 _NUM_KEPT: Final = 4096
 """Steps whose times count, of those since times were compared last: their median, which a slow moment does not move."""
 _NUM_NEEDED: Final = 3
@@ -141,7 +139,7 @@ class SpeedBalance:
         return enough and self.clock() >= self._due_at
 
     def row(self) -> list[float]:
-        """Return this task's times, `NUM_TIMES` of them; 0 for what is not known."""
+        """Return this task's times: seconds for a part, and what else a step takes; 0 for what is not known."""
         if len(self._of_part) >= _NUM_NEEDED:
             self._known_s = statistics.median(self._of_part)
         return [self._known_s, statistics.median(self._of_step) if self._of_step else 0.0]

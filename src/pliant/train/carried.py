@@ -13,6 +13,7 @@ from typing import Any, Final
 import torch
 
 from pliant.train.errors import TrainingError
+from pliant.train.state.pytree import place
 
 _NUM_PARTS: Final = 2
 
@@ -52,7 +53,7 @@ class CarriedState:
 
     def _keep(self, _module: torch.nn.Module, _inputs: Any, output: Any) -> None:
         for tensor in _tensors(output[1]):
-            self._now[_place(tensor)] = tensor.detach()
+            self._now[place(tensor)] = tensor.detach()
 
 
 class _Check:
@@ -64,7 +65,7 @@ class _Check:
 
     def __call__(self, module: torch.nn.Module, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         given = inputs[1] if len(inputs) > 1 else named.get("hx")
-        if any(_place(tensor) in self._known for tensor in _tensors(given)):
+        if any(place(tensor) in self._known for tensor in _tensors(given)):
             raise TrainingError(
                 f"the state of {self._name} ({type(module).__name__}) is carried from one batch to the next; Pliant "
                 f"computes the parts of a batch one after the other, in any task, so it is that of other samples. Let "
@@ -78,7 +79,3 @@ def _tensors(state: Any) -> list[torch.Tensor]:
     if isinstance(state, torch.Tensor):
         return [state]
     return [one for one in state if isinstance(one, torch.Tensor)] if isinstance(state, tuple | list) else []
-
-
-def _place(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
