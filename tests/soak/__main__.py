@@ -31,6 +31,7 @@ def main() -> int:
     parser.add_argument("--gateways", type=int, default=1, metavar="N", help="processes that answer (%(default)s)")
     parser.add_argument("--hosts", type=int, default=0, metavar="N", choices=range(12), help="machines of namespaces")
     parser.add_argument("--apart", action="store_true", help="these machines share no files with the server")
+    parser.add_argument("--encrypt-state", action="store_true", help="state goes from machine to machine encrypted")
     kinds = (*WEIGHTS, *SERVE_WEIGHTS)
     parser.add_argument("--without", action="append", default=[], choices=kinds, help="leave out this kind of move")
     given = parser.parse_args()
@@ -50,6 +51,7 @@ def main() -> int:
             num_hosts=given.hosts,
             record=record,
             is_apart=given.apart,
+            encrypts=given.encrypt_state,
         )
         over.play(given.minutes)
         return _judge(record, folder, seed)

@@ -55,10 +55,10 @@ class HostMove:
 class SoakHosts(HostsPool):
     """A server on a host without slots, and so many machines."""
 
-    def __init__(self, home: Path, network: Network, num_machines: int, *, is_apart: bool) -> None:
+    def __init__(self, home: Path, network: Network, num_machines: int, *, is_apart: bool, encrypts: bool) -> None:
         self.names = tuple("bcdefghijkl"[:num_machines])
         self.is_apart = is_apart
-        super().__init__(home, network, options=("--slots", "0"))
+        super().__init__(home, network, options=("--slots", "0", *(["--encrypt-state"] if encrypts else [])))
 
     def own_folders(self, name: str) -> Mapping[str, str]:
         self.home.mkdir(mode=0o700, exist_ok=True)
@@ -76,6 +76,8 @@ class HostsSoak:
     record: Record
     is_apart: bool = False
     """The machines share no files with the server, and a host that is killed loses its disk."""
+    encrypts: bool = False
+    """State goes from host to host encrypted."""
     hosts: SoakHosts = field(init=False)
     client: Client = field(init=False)
     trials: list[Trial] = field(default_factory=list)
@@ -91,7 +93,7 @@ class HostsSoak:
         with ExitStack() as stack:
             network = stack.enter_context(Network())
             home = self.folder / "pool" / "home"
-            self.hosts = SoakHosts(home, network, self.num_hosts, is_apart=self.is_apart)
+            self.hosts = SoakHosts(home, network, self.num_hosts, is_apart=self.is_apart, encrypts=self.encrypts)
             stack.enter_context(self.hosts.hosts[SERVER].inside())
             self.hosts.up()
             self.client = self.hosts.client()

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from tests.e2e.pool import Pool
 from tests.e2e.trial import WIDTH, Trial, undisturbed
 from tests.soak import census
-from tests.soak.growth import MAX_RISE, Sample, steady_rise
+from tests.soak.growth import Rise, Sample, find_rise
 from tests.soak.hurt import TO_SERVER, UNHURT, hurt
 from tests.soak.record import Record
 from tests.soak.script import CALM, SERVE_WEIGHTS, WEIGHTS, Move, moves
@@ -269,14 +269,12 @@ class Soak:
 
     def _see_no_growth(self) -> None:
         for role, samples in self._memory.items():
-            rise = steady_rise(samples)
+            rise = find_rise(samples)
             first, last = samples[0][1] / 1e6, samples[-1][1] / 1e6
-            how = "too short to say more" if rise is None else f"{rise / 1e6:+.1f} MB an hour in every window at least"
+            how = "too short to say more" if rise is None else f"by MB an hour: {_rise_in_words(rise)}"
             self.record.tell(f"memory of the {role}: {first:.1f} MB, at the end {last:.1f} MB; {how}")
-            if rise is not None and rise > MAX_RISE:
-                self.record.complain(
-                    f"the memory of the {role} grows steadily, by {rise / 1e6:.1f} MB an hour at least"
-                )
+            if rise is not None and rise.is_leak:
+                self.record.complain(f"the memory of the {role} grows, by MB an hour: {_rise_in_words(rise)}")
 
     def _see_all_gone(self, shared_memory: frozenset[str]) -> None:
         """Nothing outlives the server when no job runs."""
@@ -300,6 +298,11 @@ class Soak:
 
 def _of(name: str, job_id: str) -> bool:
     return f"{name}.".startswith(f"{job_id}.") or f"{job_id}." in name or name.endswith(job_id)
+
+
+def _rise_in_words(rise: Rise) -> str:
+    mostly = "" if rise.mostly is None else f", {rise.mostly / 1e6:+.1f} in most"
+    return f"{rise.steadily / 1e6:+.1f} in every window at least{mostly}"
 
 
 def _reached(trial: Trial) -> int:

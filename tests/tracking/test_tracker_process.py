@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -181,6 +182,28 @@ def test_two_that_both_think_that_they_lead_log_no_step_twice(
         two.end(Outcome.FINISHED, 20.0)
     assert sorted(mlflow.run.steps("loss")) == [1, 2, 3, 4]
     assert len(mlflow.runs) == 1
+
+
+def test_the_last_leader_waits_for_the_process_of_an_earlier_one(
+    tmp_path: Path, mlflow: MlflowServer, said: list[str]
+) -> None:
+    with (
+        recorder(tmp_path, said, MLFLOW_TRACKING_URI=mlflow.url) as one,
+        recorder(tmp_path, said, MLFLOW_TRACKING_URI=mlflow.url) as two,
+    ):
+        one.lead(True)
+        one.record(points(1))
+        until(lambda: mlflow.runs and mlflow.run.steps("loss") == [1], "a point")
+        (earlier,) = processes_of(one)
+        earlier.send_signal(signal.SIGSTOP)  # as on a machine that is too busy for it
+        two.lead(True)
+        two.record(points(2))
+        killed = threading.Timer(2.5, earlier.kill)
+        killed.start()
+        two.end(Outcome.FINISHED, 20.0)
+        killed.join()
+    assert mlflow.run.steps("loss") == [1, 2]
+    assert mlflow.run.statuses[-1] == "FINISHED"
 
 
 def test_a_tracker_that_is_down_is_one_warning_and_nothing_is_lost(

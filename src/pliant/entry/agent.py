@@ -43,7 +43,7 @@ from pliant.entry.agent_gateway import AgentGateway, GatewayMachine, GatewayWish
 from pliant.entry.clock import SystemClock
 from pliant.entry.gateway_process import STATE, retire_left
 from pliant.entry.labels import label_problems, read_labels
-from pliant.entry.own_machine import AGENTS_FILE, QUIET, SERVER_FILE, SHARED_MEMORY, homes
+from pliant.entry.own_machine import AGENTS_FILE, FOR_TORCH, SERVER_FILE, SHARED_MEMORY, homes
 from pliant.files.lock import take_lock
 from pliant.isolation.variables import allowed
 
@@ -106,7 +106,7 @@ def _serve(options: argparse.Namespace) -> int:
     servers.learn(connection)
     host = address_of(options.interface, connection.address.host)
     rules = connection.welcome.rules
-    base_env = allowed({**QUIET, **os.environ}, rules.pass_env)
+    base_env = allowed({**FOR_TORCH, **os.environ}, rules.pass_env)
     why = strangeness(rules)
     maker = MachineBuilder(rules, why, env=base_env, own=os.environ) if why else None
     files = open_files(rules, servers.all, identity, state_dir, host=host, maker=maker)

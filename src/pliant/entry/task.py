@@ -39,7 +39,7 @@ from pliant.train.state.step_file import StepFile
 GOODBYE_S = 300.0
 """So long a task that has ended waits for a server that is away, to tell it how, and what it reported last, if it could
 not leave that in its LOG_DIR (`pliant.train.link.unsent_file`). If it could, it waits two seconds."""
-TRACKED_END_S = 12.0
+TRACKED_END_S = 20.0
 """So long the trackers of a training that is over are waited for."""
 TRACKED_LEAVE_S = 3.0
 """The same, where others wait for this task's failure or its slots."""

@@ -30,7 +30,7 @@ TICK_S: Final = 0.5
 END_S: Final = 8.0
 """So long it tries to log what is left, once its training has ended."""
 _NO_LOCK_S: Final = 1.0
-_NICENESS: Final = 5
+"""So long it waits for another process of the job that logs, to say that a task has failed: the others may train on."""
 _MIN_SECRET: Final = 6
 _MAX_SAID: Final = 100_000
 
@@ -46,7 +46,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--result-dir", type=Path, required=True, help="the job's results")
     options = parser.parse_args(argv)
-    os.nice(_NICENESS)
     warnings = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(2, 1)  # what a package prints is no warning of ours
 
@@ -103,8 +102,10 @@ def _serve(delivery: Delivery, lock: int, *, can_share: bool) -> None:
         if delivery.is_refused:
             return
         outcome = _outcome(TICK_S)
-    deadline = time.monotonic() + END_S
-    while not has_lock and time.monotonic() < deadline - END_S + _NO_LOCK_S:
+    now = time.monotonic()
+    deadline = now + END_S
+    lock_deadline = now + (_NO_LOCK_S if outcome is Outcome.FAILED else END_S)
+    while not has_lock and time.monotonic() < lock_deadline:
         time.sleep(0.05)
         has_lock = _try_lock(lock)
     while has_lock and not delivery.tick() and time.monotonic() < deadline:

@@ -20,7 +20,7 @@ from pliant.core.joining import JoinedMachine
 from pliant.core.plan import NodeView
 from pliant.core.ports import Cluster
 from pliant.entry.clock import SystemClock
-from pliant.entry.own_machine import QUIET, SHARED_MEMORY, homes
+from pliant.entry.own_machine import FOR_TORCH, SHARED_MEMORY, homes
 from pliant.entry.server.home import Home
 from pliant.entry.server.isolation import max_disk_bytes
 from pliant.entry.server.listener import Listener
@@ -95,7 +95,7 @@ def open_cluster(
 
 def _open_own(agent: AgentSettings, settings: ServerSettings, stack: ExitStack) -> NodeCluster:
     """Start an agent in this process; it is closed with the stack."""
-    base_env = allowed({**QUIET, **os.environ}, settings.pass_env)
+    base_env = allowed({**FOR_TORCH, **os.environ}, settings.pass_env)
     own = NodeCluster(AgentThread(agent, clock=SystemClock(), base_env=base_env))
     stack.callback(own.close)
     return own
