@@ -18,6 +18,8 @@ from bench.peers.processes import clean_up_on_sigterm
 START_S = 120.0
 BLOCK_S = 300.0
 NUM_WARM_UP = 3
+SETTINGS = {"OMP_NUM_THREADS": "1", "THP_MEM_ALLOC_ENABLE": "1"}
+"""Of all contenders: one thread computes, and large tensors lie in large pages, as those of tasks do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +110,9 @@ def contest(
     clean_up_on_sigterm()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plb-")))
-        inherited = os.environ.get("OMP_NUM_THREADS")
-        os.environ["OMP_NUM_THREADS"] = "1"  # before a worker imports torch
-        stack.callback(_restore, "OMP_NUM_THREADS", inherited)
+        for name, value in SETTINGS.items():  # before a worker imports torch
+            stack.callback(_restore, name, os.environ.get(name))
+            os.environ[name] = value
         teams = []
         for contender in contenders:
             team = Team(contender)

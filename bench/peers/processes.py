@@ -88,8 +88,9 @@ SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "GLOO_SOCKET_IFNAME": "lo",
     "PYTHONUNBUFFERED": "1",
+    "THP_MEM_ALLOC_ENABLE": "1",
 }
-"""Of every process: one thread computes, and everything stays on this machine."""
+"""Of every process: one thread computes, everything stays on this machine, and large tensors lie in large pages."""
 
 
 def marked(mark: str) -> list[int]:
