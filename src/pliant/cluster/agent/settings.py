@@ -8,9 +8,12 @@ from typing import Final
 from pliant.core.confinement import IsolationMode
 from pliant.core.job import NodeId
 
-PRELOAD: Final = ("pliant.train", "pliant.entry.task", "pliant.entry.sidecar", "encodings.idna", "torch._dynamo")
-"""Modules that every task needs; the last one is imported by the first optimizer of a process and takes a second, the
-one before it when the first address is looked up."""
+PRELOAD: Final = (
+    *("pliant.train", "pliant.entry.task", "pliant.entry.sidecar"),
+    *("encodings.idna", "torch._dynamo", "pliant.train.rehearsal"),
+)
+"""Modules that every task needs. Of the last three the first is imported when the first address is looked up, the
+second by the first optimizer of a process, which takes a second; the third does what first steps do once."""
 ENTRY: Final = "pliant.entry.task:main"
 
 
