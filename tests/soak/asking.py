@@ -28,6 +28,8 @@ TIMEOUT_S: Final = 90.0
 _AGAIN_S: Final = 0.1
 _SLACK_S: Final = 1.0
 """A connection may be found broken so long after the gateway is back."""
+_MOST: Final = 4096
+"""Smaller numbers are asked for: times a factor as small that is exact in FP32."""
 _INFER: Final = "/inference.GRPCInferenceService/ModelInfer"
 _NAMED: Final = 20
 """Latencies that are shown, and wrong answers that are named."""
@@ -172,7 +174,7 @@ class Asking:
             self._channels.clear()
 
     async def _ask(self, client: httpx.AsyncClient, name: str, way: Way) -> None:
-        value, began_at = next(self._numbers) % 100_000, time.monotonic()
+        value, began_at = next(self._numbers) % _MOST, time.monotonic()
         while True:
             tried_at = time.monotonic()
             try:
