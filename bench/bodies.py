@@ -86,7 +86,7 @@ def service() -> VersionService:
     endpoint = ServedEndpoint(
         name="echo", owner="ada", shared_with=(), started=True, profile=profile, versions=(version,), why_not=""
     )
-    owner = ServiceOwner(clock=time.monotonic, notify=lambda _: None, urge=lambda: None)
+    owner = ServiceOwner(clock=time.monotonic, notify=lambda _: None, forget=lambda _: None, urge=lambda: None)
     return VersionService(endpoint, version, owner)
 
 

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Self
 import httpx
 
 from pliant.core.errors import Unauthorized, Unavailable
-from pliant.core.job import JobId
+from pliant.core.job import JobId, TaskId
 from pliant.core.serving import (
     KernelHung,
     KernelReady,
@@ -184,6 +184,7 @@ class Played:
     client: httpx.AsyncClient
     now: list[float]
     notes: list[KernelReady | KernelHung] = field(default_factory=list)
+    forgotten: list[TaskId] = field(default_factory=list)
     num_urged: list[int] = field(default_factory=list)
     kernels: list[FakeKernel] = field(default_factory=list)
     tasks: list[asyncio.Task[Any]] = field(default_factory=list)
@@ -254,12 +255,18 @@ async def played(
     port: KernelPort | None = None,
 ) -> AsyncIterator[Played]:
     """A gateway that serves these."""
-    now, notes, urged = [1000.0], list[KernelReady | KernelHung](), list[int]()
+    now, notes, forgotten, urged = [1000.0], list[KernelReady | KernelHung](), list[TaskId](), list[int]()
     callers, switches = Callers(), Switches()
     gateway = Gateway(
         callers=callers,
         switch=switches,
-        owner=ServiceOwner(clock=lambda: now[0], notify=notes.append, urge=lambda: urged.append(1), share=share),
+        owner=ServiceOwner(
+            clock=lambda: now[0],
+            notify=notes.append,
+            forget=forgotten.append,
+            urge=lambda: urged.append(1),
+            share=share,
+        ),
         admission=admission,
         memory=memory,
     )
@@ -279,6 +286,7 @@ async def played(
                     client=client,
                     now=now,
                     notes=notes,
+                    forgotten=forgotten,
                     num_urged=urged,
                 )
                 if endpoints:

@@ -150,7 +150,7 @@ def play(loop: asyncio.AbstractEventLoop, pieces: list[bytes], methods: list[byt
 
 
 async def _play(pieces: list[bytes], methods: list[bytes]) -> Heard:
-    owner = ServiceOwner(clock=lambda: 1000.0, notify=lambda _: None, urge=lambda: None)
+    owner = ServiceOwner(clock=lambda: 1000.0, notify=lambda _: None, forget=lambda _: None, urge=lambda: None)
     gateway = Gateway(callers=Callers(), switch=Switches(), owner=owner)
     gateway.apply(Serve(endpoints=(endpoint(version(), max_body_bytes=MAX_BODY, batch_size=64),)))
     kernel = _attach(gateway)

@@ -35,6 +35,23 @@ async def test_a_request_goes_to_a_kernel_as_it_came_and_the_answer_back() -> No
 
 
 @in_loop
+async def test_what_a_kernel_said_is_forgotten_when_it_is_gone() -> None:
+    async with played(endpoint(version())) as world:
+        first = await world.kernel("job-9.0")
+        again = await world.connect()
+        again.send(KernelFrameKind.HELLO, task="job-9.0", token="token of job-9")
+        await again.take(KernelFrameKind.WELCOME)
+        assert await first.next() is None
+        assert world.forgotten == ["job-9.0"], "before it says it again"
+        again.send(KernelFrameKind.READY, metadata=METADATA)
+        await world.until(lambda: len(world.notes) == 2)
+        assert len(world.forgotten) == 1
+
+        again.close()
+        await world.until(lambda: len(world.forgotten) == 2)
+
+
+@in_loop
 async def test_a_request_waits_for_the_first_kernel_and_somebody_is_urged_once() -> None:
     async with played(endpoint(version())) as world:
         posts = [world.post(b"%d" % number) for number in range(3)]

@@ -401,3 +401,14 @@ def test_kernels_that_come_and_go_do_not_fill_the_memory_of_a_gateway_whose_serv
     assert len(link._metadata) <= 4096
     assert len(link._outbox) <= 3 * 4096
     assert link._outbox[-1] == KernelReady(task_id=TaskId("job-1.29999"))
+
+
+def test_of_a_kernel_that_is_gone_nothing_is_kept(tmp_path: Path) -> None:
+    link = ServerLink(settings(), address=ServerAddress("http://127.0.0.1:9", tmp_path / "none"), clock=time.monotonic)
+    link.notify(READY)
+    link.notify(KernelReady(task_id=TaskId("job-1.9")))
+
+    link.forget(TaskId("job-1.9"))
+    link.forget(TaskId("job-1.9"))  # its link is cut and its version is gone
+
+    assert list(link._metadata) == [TASK]

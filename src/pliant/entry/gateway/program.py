@@ -143,7 +143,7 @@ class GatewayProgram:
         address = ServerAddress("http://127.0.0.1:9", arguments.server_file)
         link = ServerLink(settings, address=address, clock=clock, elsewhere=self._share.elsewhere)
         callers = KnownCallers(link, clock, self._share)
-        owner = ServiceOwner(clock=clock, notify=link.notify, urge=link.urge, share=self._share)
+        owner = ServiceOwner(clock=clock, notify=link.notify, forget=link.forget, urge=link.urge, share=self._share)
         gateway = self._make(callers=callers, switch=link, owner=owner)
         server = _HttpServer(self._config(gateway), self._on_signal)
         renewing = asyncio.create_task(self._renew(server.config, calls, link))

@@ -73,7 +73,7 @@ _ALIVE_S: Final = 5.0
 _CLOSE_S: Final = 1.0
 _MAX_HUNG: Final = 100
 _MAX_READY: Final = 4096
-"""Kernels that the gateway remembers what they said of themselves; some may have left, some may be made up."""
+"""Kernels that the gateway remembers what they said of themselves; some may be made up."""
 _MAX_WAITING: Final = 2 * _MAX_READY
 """Messages that the server has not taken yet; then those that later ones replace are left out."""
 _MAX_LOADS: Final = 500
@@ -201,6 +201,10 @@ class ServerLink:
             self._wake.set()
             return
         self._send(message)
+
+    def forget(self, task_id: TaskId) -> None:
+        """Keep nothing more of what a kernel said that is gone; a later server is not told."""
+        self._metadata.pop(task_id, None)
 
     async def ask(self, token: str) -> Answer:
         """Return whose a token is.

@@ -34,6 +34,8 @@ class ServiceOwner:
 
     clock: Callable[[], float]
     notify: Callable[[KernelReady | KernelHung], None]
+    forget: Callable[[TaskId], None]
+    """A kernel is gone; nobody needs to hear any more what it said."""
     urge: Callable[[], None]
     """Something waits, and no kernel is there."""
     share: GatewayShare = ALONE
@@ -204,6 +206,7 @@ class VersionService:
         now = self._owner.clock()
         if self.links.get(link.task_id) is link:
             del self.links[link.task_id]
+            self._owner.forget(link.task_id)
         del self._by_room[link.room]
         if link.room.accepts:
             self._close(link, now)
