@@ -57,8 +57,7 @@ class VersionService:
         self.meter = LoadMeter(owner.clock())
         self.links: dict[TaskId, KernelLink] = {}
         self._owner = owner
-        waiting = owner.share.waiting_for(version.job_id)
-        self._dispatch: Dispatch[InferenceRequest] = Dispatch(endpoint.profile.max_queue, waiting)
+        self._dispatch = Dispatch[InferenceRequest](endpoint.profile.max_queue, owner.share.waiting_for(version.job_id))
         self._by_room: dict[KernelRoom, KernelLink] = {}
         self._streams = RunningStreams()
         self._said: dict[str, Any] = {}
