@@ -160,8 +160,7 @@ def _recorder(environment: TaskEnvironment, argv: Sequence[str], membership: Tas
 
 def _end_tracking(context: TrainContext, outcome: Outcome) -> None:
     if context.tracking is not None:
-        is_over = outcome in (Outcome.FINISHED, Outcome.STOPPED)
-        context.tracking.end(outcome, TRACKED_END_S if is_over else TRACKED_LEAVE_S)
+        context.tracking.end(outcome, TRACKED_END_S if outcome.is_last else TRACKED_LEAVE_S)
 
 
 def _leave_on_sigterm(membership: TaskMembership) -> None:

@@ -30,7 +30,7 @@ TICK_S: Final = 0.5
 END_S: Final = 8.0
 """So long it tries to log what is left, once its training has ended."""
 _NO_LOCK_S: Final = 1.0
-"""So long it waits for another process of the job that logs, to say that a task has failed: the others may train on."""
+"""So long it waits for another process of the job that logs, where somebody goes on to log what is left."""
 _MIN_SECRET: Final = 6
 _MAX_SAID: Final = 100_000
 
@@ -104,7 +104,7 @@ def _serve(delivery: Delivery, lock: int, *, can_share: bool) -> None:
         outcome = _outcome(TICK_S)
     now = time.monotonic()
     deadline = now + END_S
-    lock_deadline = now + (_NO_LOCK_S if outcome is Outcome.FAILED else END_S)
+    lock_deadline = now + (END_S if outcome.is_last else _NO_LOCK_S)
     while not has_lock and time.monotonic() < lock_deadline:
         time.sleep(0.05)
         has_lock = _try_lock(lock)

@@ -20,6 +20,11 @@ class Outcome(StrEnum):
     HANDED_OVER = "handed over"
     """Another task leads now, and logs what is left."""
 
+    @property
+    def is_last(self) -> bool:
+        """No task logs anything after this one. After a failure others may, after a pause the job's next ones."""
+        return self in (Outcome.FINISHED, Outcome.STOPPED)
+
 
 class TrackerDown(Exception):
     """The tracker could not take it now; it may later."""
