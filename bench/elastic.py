@@ -29,7 +29,7 @@ import torch.distributed as dist
 
 from bench._report import Claim, finish, head, spread, table, verdicts
 from bench.peers.page import MODELS
-from bench.peers.processes import SETTINGS
+from bench.peers.processes import COMPUTING
 from bench.peers.scripts.workload import WIDTHS, num_state_elements
 from bench.peers.session import EVENTS, Outcome, play
 from bench.peers.sides import KINDS
@@ -65,7 +65,7 @@ def broadcast_s(model: str, size: int) -> float:
 
 
 def _broadcast(model: str, rank: int, size: int, store: str, pipe: Connection) -> None:
-    os.environ |= {"GLOO_SOCKET_IFNAME": "lo", "THP_MEM_ALLOC_ENABLE": SETTINGS["THP_MEM_ALLOC_ENABLE"]}
+    os.environ |= {"GLOO_SOCKET_IFNAME": "lo", **COMPUTING}
     limit = timedelta(seconds=LIMIT_S)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size, timeout=limit)
     num_elements = num_state_elements(model)

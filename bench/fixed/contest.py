@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.fixed.worker import Seat, work
-from bench.peers.processes import clean_up_on_sigterm
+from bench.peers.processes import COMPUTING, clean_up_on_sigterm
 
 START_S = 120.0
 BLOCK_S = 300.0
 NUM_WARM_UP = 3
-SETTINGS = {"OMP_NUM_THREADS": "1", "THP_MEM_ALLOC_ENABLE": "1"}
-"""Of all contenders: one thread computes, and large tensors lie in large pages, as those of tasks do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +108,7 @@ def contest(
     clean_up_on_sigterm()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plb-")))
-        for name, value in SETTINGS.items():  # before a worker imports torch
+        for name, value in COMPUTING.items():  # before a worker imports torch
             stack.callback(_restore, name, os.environ.get(name))
             os.environ[name] = value
         teams = []

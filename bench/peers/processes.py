@@ -82,15 +82,16 @@ def _leave(_signal: int, _frame: object) -> None:
     raise SystemExit(143)
 
 
+COMPUTING = {"OMP_NUM_THREADS": "1", "THP_MEM_ALLOC_ENABLE": "1"}
+"""One thread computes, and large tensors lie in large pages, as those of tasks do."""
 SETTINGS = {
+    **COMPUTING,
     "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
     "PYTHONDONTWRITEBYTECODE": "1",
-    "OMP_NUM_THREADS": "1",
     "GLOO_SOCKET_IFNAME": "lo",
     "PYTHONUNBUFFERED": "1",
-    "THP_MEM_ALLOC_ENABLE": "1",
 }
-"""Of every process: one thread computes, everything stays on this machine, and large tensors lie in large pages."""
+"""Of every process; everything stays on this machine."""
 
 
 def marked(mark: str) -> list[int]:

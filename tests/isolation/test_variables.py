@@ -7,6 +7,7 @@ from pliant.isolation.variables import allowed, refusal
 SERVERS = {
     "PATH": "/bin",
     "LC_ALL": "C.UTF-8",
+    "THP_MEM_ALLOC_ENABLE": "0",
     "NCCL_DEBUG": "INFO",
     "NCCL_NET_TOKEN": "s3cr3t",
     "AWS_SECRET_ACCESS_KEY": "s3cr3t",
@@ -19,7 +20,8 @@ SERVERS = {
 
 
 def test_only_harmless_variables_are_passed_on() -> None:
-    assert allowed(SERVERS) == {"PATH": "/bin", "LC_ALL": "C.UTF-8", "NCCL_DEBUG": "INFO"}
+    harmless = {"PATH": "/bin", "LC_ALL": "C.UTF-8", "THP_MEM_ALLOC_ENABLE": "0", "NCCL_DEBUG": "INFO"}
+    assert allowed(SERVERS) == harmless
 
 
 def test_an_operator_passes_on_what_they_name_but_nothing_of_pliants() -> None:

@@ -9,8 +9,12 @@ from pliant.core.confinement import IsolationMode
 from pliant.core.job import NodeId
 
 PRELOAD: Final = (
-    *("pliant.train", "pliant.entry.task", "pliant.entry.sidecar"),
-    *("encodings.idna", "torch._dynamo", "pliant.train.rehearsal"),
+    "pliant.train",
+    "pliant.entry.task",
+    "pliant.entry.sidecar",
+    "encodings.idna",
+    "torch._dynamo",
+    "pliant.train.rehearsal",
 )
 """Modules that every task needs. Of the last three the first is imported when the first address is looked up, the
 second by the first optimizer of a process, which takes a second; the third does what first steps do once."""
