@@ -31,6 +31,7 @@ from bench.peers.processes import SETTINGS
 from bench.peers.server import OPEN, Server, until
 from bench.peers.session import EVENTS, Outcome, open_place, play
 from bench.peers.sides import KINDS, Place, Pliant
+from bench.peers.spare import SpareMemory
 from bench.peers.steplog import NUM_USUAL, Logs, new_steps
 from pliant.api.machines import JoinTokenRequest
 
@@ -139,6 +140,7 @@ def play_join_and_loss(model: str) -> JoinAndLoss:
     """Let a host join a training, and lose it again."""
     own = {max(ALL)}
     others = ALL - own or ALL
+    spare = SpareMemory(model)
     with open_hosts() as hosts, open_place(model, Path(sys.executable)) as place:
         with on_processors(others):
             pool, logs = begin(hosts, place), Logs(place.steps)
@@ -147,12 +149,16 @@ def play_join_and_loss(model: str) -> JoinAndLoss:
         pool.until_here("b", "c")
         pool.server.submit("by_pliant.py", model, str(place.steps), "exact", max_tasks=4)
         until(lambda: _size(logs) == 3, "three tasks train", LIMIT_S)
+        spare.hold()
+        spare.free()
         began_at = time.monotonic()
         pool.join("d", own)
         until(lambda: _size(logs) == 4, "the host that has joined trains", LIMIT_S)
         joined_s = next(step.at for step in logs.read() if step.size == 4) - began_at
         spread_processes()
+        spare.hold()
         until(lambda: _num_steps(logs, size=4) >= NUM_USUAL, "steps of four", LIMIT_S)
+        spare.free()
         lost_at = time.monotonic()
         hosts["d"].kill(silently=True)
         until(lambda: _size(logs) == 3, "the others train on", LIMIT_S)

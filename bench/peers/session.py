@@ -13,6 +13,7 @@ from pathlib import Path
 from bench.peers.processes import Processes
 from bench.peers.server import until
 from bench.peers.sides import Kind, Place, Side
+from bench.peers.spare import SpareMemory
 from bench.peers.steplog import NUM_AFTER, NUM_USUAL, Logs, Lost, lost_time, settled
 from pliant.core.errors import PliantError
 
@@ -34,15 +35,17 @@ def play(
 ) -> Outcome:
     """Play all events, so many times; never raises for what a system does. `kill` kills one of three workers."""
     outcome, began = Outcome(), time.monotonic()
+    spare = SpareMemory(model)
     with open_place(model, python) as place:
         logs = Logs(place.steps)
         try:
             side = kind.make(place)
+            spare.hold()
             _begin(side, logs, began + kind.limit_s)
             for number in range(rounds):
                 if number:
                     _return_to_two(side, logs, began + kind.limit_s)
-                for event, lost in _events(side, logs, kind, began + kind.limit_s, kill or _kill_one):
+                for event, lost in _events(side, logs, kind, began + kind.limit_s, kill or _kill_one, spare):
                     outcome.lost.setdefault(event, []).append(lost)
             side.close()
         except (TimeoutError, RuntimeError, OSError, KeyError, PliantError) as error:
@@ -65,7 +68,7 @@ def _return_to_two(side: Side, logs: Logs, deadline: float) -> None:
 
 
 def _events(
-    side: Side, logs: Logs, kind: Kind, deadline: float, kill: Callable[[Logs], None]
+    side: Side, logs: Logs, kind: Kind, deadline: float, kill: Callable[[Logs], None], spare: SpareMemory
 ) -> Iterator[tuple[str, Lost]]:
     changes: tuple[tuple[str, Callable[[], None], int | None], ...] = (
         (EVENTS[0], lambda: side.grow(2), 4),
@@ -74,10 +77,12 @@ def _events(
         (EVENTS[3], lambda: kill(logs), kind.size_after_kill),
     )
     for event, change, size in changes:
+        spare.free()
         since = time.monotonic()
         change()
         _wait(logs, since, size, f"steps after {event}", deadline)
         yield event, lost_time(logs.read(), since=since, size=size)
+        spare.hold()
         _wait(logs, time.monotonic(), None, f"more steps after {event}", deadline, num_more=NUM_USUAL)
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from pliant.core.job import Mode, TaskId
 from pliant.core.link import Switched
 from pliant.train import Run, agreement
 from pliant.train.errors import GenerationLost
+from pliant.train.group.collectives import Group
 from pliant.train.group.membership import TaskMembership
 from pliant.train.state import handout, pytree
+from pliant.train.sum.memory import SumMemory
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -150,6 +152,32 @@ def test_newcomers_end_with_the_bits_of_one_that_trained_alone(tmp_path: Path, h
     assert set(play.found.values()) == {alone()}
     assert sorted(itertools.chain(*handouts)) == [1, 1, 2, 2, 3], "1 to 4, 2 to 3, and 1 to 2"
     assert all(message.redone_steps == 0 for _, message in play.world.heard if isinstance(message, Switched))
+
+
+def test_memory_for_a_generation_is_there_before_it_is_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[int, int]] = []
+    spares: list[int] = []
+    prepare, receive = SumMemory.prepare, pytree.receive
+
+    def note_prepare(self: SumMemory, *, num_sets: int, num_turns: int) -> None:
+        prepare(self, num_sets=num_sets, num_turns=num_turns)
+        made.append((num_sets, num_turns))
+
+    def note_receive(group: Group, source: int, spare: Sequence[torch.Tensor] = ()) -> Any:
+        assert made == [(1, 1)] * 4, "the one that trains, and three newcomers"
+        spares.append(len(spare))
+        return receive(group, source, spare)
+
+    monkeypatch.setattr(SumMemory, "prepare", note_prepare)
+    monkeypatch.setattr(pytree, "receive", note_receive)
+    play = Play(tmp_path)
+    play.resize(1, 4)
+    play.end()
+
+    assert len(spares) == 3
+    assert all(spares), "each has memory for the parameters"
 
 
 def test_in_fast_mode_they_rest_as_well(tmp_path: Path, handouts: list[tuple[int, ...]]) -> None:

@@ -93,9 +93,9 @@ class Engine:
     """How many virtual workers each member has, if they are not even."""
     committed: int = 0
     epoch: int = 0
+    holds_state: bool = False
     samples: list[int] = field(default_factory=list)
     """Indices of the samples that this task uses in the present attempt; only kept for the audit."""
-    _holds_state: bool = False
     _goes_on: bool = False
     """When this generation began, the next step was to come before any other line of the script."""
     _is_attempting: bool = False
@@ -311,20 +311,20 @@ class Engine:
         self._copy_state(group, agreement)
         if agreement.is_mixed:
             self.state.claim.downgrade(f"since step {self.committed} tasks on different systems train together")
-        self._holds_state, self._is_attempting = True, False
+        self.holds_state, self._is_attempting = True, False
         return agreement.num_redone_steps
 
     def _exchange(self, group: Group) -> list[MemberState]:
         """Return where every member stands."""
         mine = MemberState(
-            holds_state=self._holds_state,
+            holds_state=self.holds_state,
             committed=self.committed,
             epoch=self.epoch,
             num_evaluations=self.state.num_evaluations(self.epoch),
             attempted=self.committed + (1 if self._is_attempting else 0),
             fingerprint=self.state.claim.number,
             goes_on=self._goes_on and self.committed % self.plan.steps_per_epoch != 0 and self.copies.may_go_on,
-            state_bytes=self.copies.state_bytes if self._holds_state else 0,
+            state_bytes=self.copies.state_bytes if self.holds_state else 0,
             step_us=self.copies.step_us,
         )
         rows = group.tell_all(mine.row(), torch.int64, is_lost=self.membership.is_lost)
@@ -356,7 +356,7 @@ class Engine:
         self.state.evaluations.clear()
         self.state.evaluations.update(tree["evaluations"])
         self.committed = int(tree["step"])
-        if not self._holds_state:
+        if not self.holds_state:
             self.epoch = int(tree["epoch"])
             self._received = tree
         elif int(tree["epoch"]) > self.epoch:

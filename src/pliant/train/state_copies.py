@@ -11,6 +11,7 @@ Knows no server; the engine says when a step begins and ends.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -36,10 +37,12 @@ class StateCopies:
         self, state: SharedState, parameters: Sequence[torch.nn.Parameter], clock: Callable[[], float]
     ) -> None:
         self._state = state
+        self._parameters = parameters
         self._steady = SteadyParameters(parameters)
         self._are_here = all(parameter.device.type == "cpu" for parameter in parameters)
         self._times = StepTimes(clock=clock)
         self._handout: Handout | None = None
+        self._spare: list[torch.Tensor] = []
         self.shares: tuple[int, ...] = ()
         """Virtual workers of every member in the first step of a generation, if some rest in it to copy the state."""
 
@@ -75,9 +78,19 @@ class StateCopies:
         for receiver in receivers:
             pytree.send(group, tree, receiver)
 
+    def prepare(self) -> None:
+        """Touch memory for a model that will be received: at its first touch it takes longer than the copy. Any thread.
+
+        What the optimizers of others keep is not known here.
+        """
+        if not self._spare and self._are_here:
+            with suppress(RuntimeError, MemoryError):  # whoever receives will meet it, and say so
+                self._spare = [torch.empty(one.shape, dtype=one.dtype).zero_() for one in self._parameters]
+
     def receive(self, group: Group, donor: int) -> dict[str, Any]:
         """Return the state of another member."""
-        tree: dict[str, Any] = pytree.receive(group, donor)
+        spare, self._spare = self._spare, []
+        tree: dict[str, Any] = pytree.receive(group, donor, spare)
         return tree
 
     # -- steps ------------------------------------------------------------------------------------------------------

@@ -4,15 +4,19 @@ The parts do the work (`Engine` commits steps, `Loop` plays a step, `Results` wr
 server); this file says in which order. Knows nothing of how the parts were made.
 """
 
+import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pliant.core.job_params import ParamValue
 from pliant.core.link import Finished, FromTask, Params, Ready, Report
 from pliant.tracking.journal import TrackedPoint
 from pliant.train.checks import InitialParameters
 from pliant.train.context import TrainContext
+from pliant.train.data.sharding import Worker
 from pliant.train.engine import Engine
 from pliant.train.errors import TrainingError
 from pliant.train.evaluate import GROUP_OF_ONE, Evaluation
@@ -22,6 +26,9 @@ from pliant.train.interrupt import save_on_interrupt
 from pliant.train.loop import Loop
 from pliant.train.report import Reporter
 from pliant.train.state.results import Results
+
+_NICENESS: Final = 5
+"""Of who touches memory for the next generation: a third of what a thread gets that computes."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -101,7 +108,7 @@ class Trainer:
 
     def _join(self) -> None:
         engine, membership = self.engine, self.context.membership
-        membership.device = engine.device
+        membership.device, membership.prepare = engine.device, self._prepare
         if not self.context.standalone:  # else no other task comes to meet this one
             self._rendezvous = RendezvousServer(membership.host, key=membership.key)
             membership.announce_ready(
@@ -113,6 +120,21 @@ class Trainer:
                 )
             )
         engine.enter()
+
+    def _prepare(self, size: int, rank: int) -> None:
+        """Have memory ready for a generation that still connects; called by the thread that connects."""
+        engine, plan = self.engine, self.engine.plan
+
+        def touch() -> None:
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)  # of this thread alone
+            engine.reducer.prepare(Worker(size, rank), num_leaves=plan.num_parts(0, size), in_one=plan.whole_shares)
+            if rank > 0 and not engine.holds_state:
+                engine.copies.prepare()
+
+        thread = threading.Thread(target=touch, name="pliant-memory", daemon=True)
+        thread.start()
+        thread.join()
 
     def batches(self) -> Iterator[Any]:
         """Yield this task's parts of the global batches of the present epoch, from the step that comes next."""

@@ -1,6 +1,6 @@
 """State travels as a tree and arrives as it was."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.train.errors import TrainingError
-from pliant.train.state.pytree import digest, flatten, shapes, unflatten
+from pliant.train.state.pytree import digest, flatten, receive, send, shapes, unflatten
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 keys = st.text(max_size=8) | st.integers() | st.tuples(st.integers(), st.text(max_size=3))
@@ -129,3 +129,28 @@ def test_the_example_of_the_module() -> None:
 
     assert skeleton == '{"d": [["step", 3], ["w", {"t": ["float32", [2]]}]]}'
     assert [tensor.nbytes for tensor in tensors] == [8]
+
+
+class Mail(deque[torch.Tensor]):
+    """Both ends of a connection in one."""
+
+    def send(self, tensor: torch.Tensor, _to: int) -> None:
+        self.append(tensor.clone())
+
+    def receive(self, tensor: torch.Tensor, _source: int) -> None:
+        tensor.copy_(self.popleft())
+
+
+def test_what_arrives_may_lie_in_memory_that_was_there() -> None:
+    mail: Any = Mail()
+    sent = {"a": torch.ones(2, 3), "b": torch.full((2, 3), 2.0), "c": torch.ones(2, 3) * 3, "d": torch.arange(3)}
+    spare = [torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(3)]
+
+    send(mail, sent, 1)
+    arrived = receive(mail, 0, spare)
+
+    assert digest(arrived) == digest(sent)
+    places = {tensor.data_ptr() for tensor in arrived.values()}
+    assert len(places) == 4, "each has memory of its own"
+    assert {tensor.data_ptr() for tensor in spare[:2]} < places
+    assert spare[2].data_ptr() not in places, "it has the shape of one, and another dtype"

@@ -78,6 +78,9 @@ class TaskMembership:
         self.key = key
         self.device: torch.device | None = None
         """Where the gradients live; set before the task says that it is ready."""
+        self.prepare: Callable[[int, int], None] = lambda _size, _rank: None
+        """Called by a thread that is about to connect, with the generation's size and this task's rank there; what a
+        first step needs can be made ready, while the others train on. Set before the task says that it is ready."""
         self.send = send
         self._on_commit = on_commit
         self._job_id = job_id
@@ -156,13 +159,14 @@ class TaskMembership:
     # -- the connecting threads -------------------------------------------------------------------------------------
 
     def _connect(self, form: Form) -> None:
-        number = form.generation
+        number, rank, size = form.generation, form.members.index(self.task_id), len(form.members)
+        self.prepare(size, rank)
         try:
             group = connect(
                 GroupSpec(
                     number=number,
-                    rank=form.members.index(self.task_id),
-                    size=len(form.members),
+                    rank=rank,
+                    size=size,
                     host=self.host,
                     key=self.key,
                     device=self.device,

@@ -147,14 +147,23 @@ def send_flat(group: Sender, skeleton: str, tensors: Sequence[torch.Tensor], to:
             group.send(_as_bytes(tensor.cpu().contiguous()), to)
 
 
-def receive(group: Group, source: int) -> Tree:
-    """Return the tree that `source` sends, its tensors on the CPU."""
+def receive(group: Group, source: int, spare: Sequence[torch.Tensor] = ()) -> Tree:
+    """Return the tree that `source` sends, its tensors on the CPU; they may be spare ones of the same dtype and shape.
+
+    Nobody else uses a contiguous spare tensor from then on.
+    """
     length = torch.zeros(1, dtype=torch.int64)
     group.receive(length, source)
     raw = torch.empty(int(length.item()), dtype=torch.uint8)
     group.receive(raw, source)
     skeleton = bytes(raw.tolist()).decode()
-    tensors = [torch.empty(shape, dtype=dtype) for dtype, shape in shapes(skeleton)]
+    kept: dict[tuple[torch.dtype, tuple[int, ...]], list[torch.Tensor]] = {}
+    for tensor in spare:
+        kept.setdefault((tensor.dtype, tuple(tensor.shape)), []).append(tensor)
+    tensors = [
+        found.pop() if (found := kept.get((dtype, shape))) else torch.empty(shape, dtype=dtype)
+        for dtype, shape in shapes(skeleton)
+    ]
     for tensor in tensors:
         if tensor.numel():
             group.receive(_as_bytes(tensor), source)

@@ -11,10 +11,6 @@ Example of the second: a bucket of 7 elements, 3 tasks, one partial sum in each.
 Task 0 sends elements 3-4 of its partial sum to task 1 and 5-6 to task 2, and gets elements 0-2 of theirs. It adds the
 three versions of elements 0-2 and broadcasts the sum. Where every task has one partial sum, as here, that is as many
 bytes as a ring all-reduce takes.
-
-Buffers of a lost generation may still be written to: `forget` puts them aside. If all of its operations have ended when
-the next step begins, as they nearly always have, that step uses them again: fresh pages from the kernel cost more than
-the sum.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,6 +23,7 @@ from pliant.train.data.sharding import cut
 from pliant.train.group.collectives import Group
 from pliant.train.sum import tree
 from pliant.train.sum.buckets import BucketLayout, BufferSet
+from pliant.train.sum.memory import SumMemory
 
 
 @dataclass(slots=True)
@@ -36,22 +33,31 @@ class Exchange:
     layout: BucketLayout
     group: Group = field(default_factory=lambda: Group(number=0, rank=0, size=1, backend=None))
     total: tree.GlobalSum | None = None
-    buffer_sets: list[BufferSet] = field(default_factory=list)
-    """One for every partial sum that this task sends, at least one; the first one receives the sum."""
+    memory: SumMemory = field(init=False)
     _received: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
+    """Of this step, by bucket and turn."""
     _works: dict[int, list[Any]] = field(default_factory=dict)
-    _aside: "tuple[Group, list[BufferSet], dict[tuple[int, int], torch.Tensor]] | None" = None
-    """What a lost generation has used, and that generation's group."""
+
+    def __post_init__(self) -> None:
+        self.memory = SumMemory(self.layout)
+
+    @property
+    def buffer_sets(self) -> list[BufferSet]:
+        """One for every partial sum that this task sends, at least one; the first one receives the sum."""
+        return self.memory.sets
+
+    def prepare(self, size: int, total: tree.GlobalSum | None, num_partials: int) -> None:
+        """Have memory ready for a generation of so many members that still connects; callable from any thread."""
+        if size > 1:
+            num_turns = 0 if total is None else max(total.num_partials)
+            self.memory.prepare(num_sets=max(1, num_partials), num_turns=num_turns)
 
     def begin(self, group: Group, total: tree.GlobalSum | None, num_partials: int) -> None:
         """Start a step; `total` says how partial sums become one, None is the stock all-reduce."""
         self.group, self.total = group, total
         self._works.clear()
-        self._take_back()
-        num_sets = max(1, num_partials) if group.size > 1 else 0
-        del self.buffer_sets[num_sets:]
-        while len(self.buffer_sets) < num_sets:
-            self.buffer_sets.append(self.layout.allocate())
+        self._received.clear()
+        self.memory.begin(max(1, num_partials) if group.size > 1 else 0)
 
     def start(self, number: int) -> None:
         """Start the exchange of a bucket; all members do so in the same order."""
@@ -66,9 +72,10 @@ class Exchange:
         for turn in range(max(total.num_partials)):
             mine = turn < total.num_partials[group.rank]
             received = [shards[group.rank] if turn < count else 0 for count in total.num_partials]
+            buffer = self._received[number, turn] = self.memory.received(number, turn, sum(received))
             works.append(
                 group.start_all_to_all(
-                    self._receive_buffer(number, turn, sum(received)),
+                    buffer,
                     self.buffer_sets[turn].buffers[number] if mine else nothing,
                     received=received,
                     sent=shards if mine else [0] * group.size,
@@ -87,28 +94,14 @@ class Exchange:
 
     def forget(self) -> None:
         """Put the buffers of a lost generation aside."""
-        if self.buffer_sets:
-            self._aside = (self.group, self.buffer_sets, self._received)
-        self.buffer_sets, self._received = [], {}
+        self.memory.put_aside(self.group)
+        self._received.clear()
         self._works.clear()
-
-    def _take_back(self) -> None:
-        aside, self._aside = self._aside, None
-        if aside is not None and aside[0].has_ended:
-            _, self.buffer_sets, self._received = aside
 
     def close(self) -> None:
         """Drop all buffers."""
         self.forget()
-        self._aside = None
-
-    def _receive_buffer(self, number: int, turn: int, num_elements: int) -> torch.Tensor:
-        bucket = self.layout.buckets[number]
-        buffer = self._received.get((number, turn))
-        if buffer is None or buffer.numel() != num_elements:
-            buffer = torch.empty(num_elements, dtype=bucket.dtype, device=bucket.device)
-            self._received[number, turn] = buffer
-        return buffer
+        self.memory.close()
 
     def _add_up(self, total: tree.GlobalSum, is_lost: Callable[[], bool]) -> None:
         """Add the partial sums of my piece of every bucket in the tree's order, and send the result to all others."""

@@ -104,6 +104,11 @@ class Reducer:
         """Of every bucket: gradients that are still to come, or `_STARTED`."""
         self._next_exchange = 0
 
+    def prepare(self, worker: Worker, *, num_leaves: int, in_one: bool) -> None:
+        """Have memory ready for a generation that still connects, of which this task is `worker`; from any thread."""
+        share, total = _way(worker, num_leaves, in_one=in_one)
+        self._exchange.prepare(worker.size, total, share.num_partials)
+
     # -- a step -----------------------------------------------------------------------------------------------------
 
     def begin(self, group: Group, *, num_leaves: int, in_one: bool, shares: tuple[int, ...] = ()) -> None:
@@ -113,14 +118,7 @@ class Reducer:
         """
         self._group = group
         self._is_alone = group.size == 1 and num_leaves == 1
-        total = None
-        if in_one:
-            self._share = tree.local_sum(len(Worker(group.size, group.rank, shares).share(num_leaves)), 1, 0)
-        else:
-            self._share = tree.local_sum(num_leaves, group.size, group.rank, shares)
-            total = tree.global_sum(num_leaves, group.size, shares)
-            if total.num_partials == (1, 1):
-                total = None  # two numbers have one sum: floating-point addition is commutative
+        self._share, total = _way(Worker(group.size, group.rank, shares), num_leaves, in_one=in_one)
         self._exchange.begin(group, total, self._share.num_partials)
         self._some_idle = total is not None and 0 in total.num_partials
         self._leaf, self._next_exchange = 0, 0
@@ -348,6 +346,16 @@ class Reducer:
             buffer_set.tail.copy_(self._tail.make(self.control, self._layout.home))
         for number in range(len(self._layout.buckets)):
             self._exchange.start(number)
+
+
+def _way(worker: Worker, num_leaves: int, *, in_one: bool) -> tuple[tree.LocalSum, tree.GlobalSum | None]:
+    """Return how a worker sums its leaves, and how all workers' partial sums become one; None: by the all-reduce."""
+    size, rank, shares = worker.size, worker.rank, worker.shares
+    if in_one:
+        return tree.local_sum(len(worker.share(num_leaves)), 1, 0), None
+    total = tree.global_sum(num_leaves, size, shares)
+    # two numbers have one sum: floating-point addition is commutative
+    return tree.local_sum(num_leaves, size, rank, shares), None if total.num_partials == (1, 1) else total
 
 
 def _join(kept: torch.Tensor | None, gradient: torch.Tensor | None) -> torch.Tensor | None:
