@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from pliant.train.errors import GenerationLost
 from pliant.train.group.collectives import Group
 from pliant.train.group.membership import TaskMembership
 from pliant.train.state import handout, pytree
+from pliant.train.state_copies import StateCopies
 from pliant.train.sum.memory import SumMemory
 
 pytestmark = pytest.mark.timeout(180)
@@ -178,6 +180,21 @@ def test_memory_for_a_generation_is_there_before_it_is_connected(
 
     assert len(spares) == 3
     assert all(spares), "each has memory for the parameters"
+
+
+def test_memory_for_a_state_that_does_not_come_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    spares: list[int] = []
+    monkeypatch.setattr(pytree, "receive", lambda _group, _source, spare: spares.append(len(spare)))
+    nobody: Any = None
+    copies = StateCopies(nobody, [torch.nn.Parameter(torch.zeros(3))], time.monotonic)
+
+    copies.prepare()
+    copies.receive(nobody, 0)
+    copies.prepare()
+    copies.begin_step(num_parts=1)
+    copies.receive(nobody, 0)
+
+    assert spares == [1, 0]
 
 
 def test_in_fast_mode_they_rest_as_well(tmp_path: Path, handouts: list[tuple[int, ...]]) -> None:

@@ -97,6 +97,7 @@ class StateCopies:
 
     def begin_step(self, *, num_parts: int) -> None:
         """A step begins of which this task computes so many parts."""
+        self._spare = []  # a generation that was given up may have left it to one that has no use for it
         self._steady.begin(computes=num_parts > 0)
 
     def end_computing(self) -> None:
