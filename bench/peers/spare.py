@@ -1,8 +1,8 @@
 """Memory that the machine has when an event needs it.
 
 Many virtual machines give memory that nobody uses back to their host (`free page reporting`), two seconds after it was
-freed, and get it again page by page: what is touched for the first time then takes up to ten times as long as on a
-machine that keeps its memory. An event needs some hundreds of megabytes, so what it took would depend on what had run
+freed, and get it again page by page: what is touched for the first time then takes three to seven times as long as
+where the machine has it. An event needs some hundreds of megabytes, so what it took would depend on what had run
 before. So a session holds memory that it has touched, and frees it right before every event, for every system alike.
 """
 

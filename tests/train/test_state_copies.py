@@ -16,7 +16,7 @@ from torch.utils.data import TensorDataset
 
 from pliant.core.job import Mode, TaskId
 from pliant.core.link import Switched
-from pliant.train import Run, agreement
+from pliant.train import Run, agreement, state_copies
 from pliant.train.errors import GenerationLost
 from pliant.train.group.collectives import Group
 from pliant.train.group.membership import TaskMembership
@@ -182,7 +182,7 @@ def test_memory_for_a_generation_is_there_before_it_is_connected(
     assert all(spares), "each has memory for the parameters"
 
 
-def test_memory_for_a_state_that_does_not_come_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_made_for_a_state_that_comes_and_is_not_very_large(monkeypatch: pytest.MonkeyPatch) -> None:
     spares: list[int] = []
     monkeypatch.setattr(pytree, "receive", lambda _group, _source, spare: spares.append(len(spare)))
     nobody: Any = None
@@ -194,7 +194,11 @@ def test_memory_for_a_state_that_does_not_come_is_given_back(monkeypatch: pytest
     copies.begin_step(num_parts=1)
     copies.receive(nobody, 0)
 
-    assert spares == [1, 0]
+    monkeypatch.setattr(state_copies, "MAX_PREPARED_BYTES", 11)  # of the 12 that it would take
+    copies.prepare()
+    copies.receive(nobody, 0)
+
+    assert spares == [1, 0, 0]
 
 
 def test_in_fast_mode_they_rest_as_well(tmp_path: Path, handouts: list[tuple[int, ...]]) -> None:

@@ -23,6 +23,7 @@ from pliant.train.state.handout import Handout
 from pliant.train.state.shared import SharedState
 from pliant.train.state.steady import SteadyParameters
 from pliant.train.step_times import StepTimes
+from pliant.train.sum.memory import MAX_PREPARED_BYTES
 
 
 class StateCopies:
@@ -83,7 +84,8 @@ class StateCopies:
 
         What the optimizers of others keep is not known here.
         """
-        if not self._spare and self._are_here:
+        is_little = sum(one.nbytes for one in self._parameters) <= MAX_PREPARED_BYTES
+        if not self._spare and self._are_here and is_little:
             with suppress(RuntimeError, MemoryError):  # whoever receives will meet it, and say so
                 self._spare = [torch.empty(one.shape, dtype=one.dtype).zero_() for one in self._parameters]
 

@@ -21,7 +21,7 @@ import torch
 from pliant.core.job import MAX_VIRTUAL_WORKERS
 from pliant.train.sum.buckets import BucketLayout, BufferSet, GradientBucket
 
-MAX_PREPARED_BYTES: Final = 4 << 30
+MAX_PREPARED_BYTES: Final = 2 << 30
 """More is not touched beforehand: the other members wait for who connects, and not for long."""
 
 _MORE: Final = MAX_VIRTUAL_WORKERS
