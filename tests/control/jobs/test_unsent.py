@@ -122,6 +122,27 @@ def test_of_two_that_finished_the_exit_of_either_may_be_seen_first(world: World)
         assert world.tasks(job_id) == ()
 
 
+def test_what_the_leader_left_is_kept_though_another_s_word_completed_the_job(world: World) -> None:
+    """Exits are told one after the other; a member that has left takes the generation, and its leader, along."""
+    job_id, (leader, gone, other) = training(world, max_tasks=3)
+    world.exit(gone, 0)
+    leave(world, other, [(3, Finished(step=20))])
+    world.settle(3)
+    assert world.job(job_id).state is JobState.COMPLETED
+    leave(world, leader, NUMBERED)
+    world.settle(3)
+
+    assert (world.job(job_id).state, world.job(job_id).digest, world.job(job_id).params) == (
+        JobState.COMPLETED,
+        "abc",
+        {"lr": 0.1},
+    )
+    assert len(world.store.metrics(job_id)) == 4
+    assert len(world.said(EventKind.EPOCH_FINISHED)) == 2
+    assert len(world.said(EventKind.JOB_STATE)) == 3, "it starts, trains, and has completed, once"
+    assert world.tasks(job_id) == ()
+
+
 def test_without_the_file_the_same_training_has_failed(world: World) -> None:
     job_id, (task_id,) = training(world)
     world.train(job_id)

@@ -12,10 +12,24 @@ from pliant.control.jobs.transitions import dismiss_unknown, fail, put_task, tas
 from pliant.core.errors import InvalidInput
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, Task, TaskId
-from pliant.core.lifecycle import TaskEvent, TaskState
-from pliant.core.link import Hello, Saved
+from pliant.core.lifecycle import JobState, TaskEvent, TaskState
+from pliant.core.link import (
+    EpochFinished,
+    Finished,
+    FromTask,
+    Hello,
+    Histograms,
+    Note,
+    Params,
+    Report,
+    Saved,
+    SaveFailed,
+)
 from pliant.core.ports import TaskExit, TaskNote
 from pliant.files.untrusted.names import shown
+
+_Telling = Report | EpochFinished | SaveFailed | Note | Histograms | Params | Finished
+"""Nothing is decided by these once a job has completed."""
 
 
 def take_exit(draft: Draft, kinds: Kinds, job_id: JobId, ended: TaskExit) -> None:
@@ -84,11 +98,12 @@ def take_note(draft: Draft, note: TaskNote) -> None:
 def receive(draft: Draft, kinds: Kinds, item: Received) -> None:
     """Take in one message. Dismiss a task that says hello and is no live task of a live job; ignore all else of it.
 
-    But for what it has saved: the job may have completed by what others said, whose messages came sooner.
+    But for what it tells of a job that has completed by what others said, whose messages came sooner: where all of them
+    ended while no server was there, the first that is heard of need not be the one that led.
     """
     job_id = job_of(item.task_id)
     found = _running(draft, job_id, item.task_id)
-    if found is None or (found[0].over and not isinstance(item.message, Saved)):
+    if found is None or (found[0].over and not _still_tells(found[0], item.message)):
         if isinstance(item.message, Hello):
             dismiss_unknown(draft, job_id, item.task_id)
         return
@@ -96,6 +111,11 @@ def receive(draft: Draft, kinds: Kinds, item: Received) -> None:
     if item.number:
         live = draft.put(replace(live, received={**live.received, task.id: item.number}))
     kinds.of(live.job).receive(draft, live, task, item.message, item.number)
+
+
+def _still_tells(live: LiveJob, message: FromTask) -> bool:
+    """Tell whether a message to a job that is over says what people read: what is saved, or of one that completed."""
+    return isinstance(message, Saved) or (live.job.state is JobState.COMPLETED and isinstance(message, _Telling))
 
 
 def take_unsent(draft: Draft, kinds: Kinds, job_id: JobId, ended: TaskExit) -> None:

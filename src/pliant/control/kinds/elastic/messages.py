@@ -162,7 +162,7 @@ def _finish(draft: Draft, live: ElasticJob, task: Task, message: Finished) -> No
     newer = new is not None and (known is None or new.step > known.step)
     job = replace(live.job, digest=live.job.digest or message.digest, progress=new if newer else known)
     live = draft.put(replace(live, job=job, finished=live.finished | {task.id}))
-    if finished_by_leader(live):
+    if not live.over and finished_by_leader(live):
         complete(draft, live, live.describe_end())
 
 
@@ -226,6 +226,9 @@ def _sensible(draft: Draft, live: ElasticJob, at: float) -> float:
 
 
 def _note_progress(draft: Draft, live: ElasticJob, report: Report) -> None:
+    if live.over:
+        _take_points(draft, live, report.points)
+        return
     current = live.membership.current
     if current is None or report.generation >= current.number:
         live = draft.put(replace(live, job=replace(live.job, progress=report.progress)))
