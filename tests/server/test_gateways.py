@@ -87,6 +87,11 @@ class Listener:
     def gateway_gone(self, name: str) -> None:
         self._note(name, "gone")
 
+    @property
+    def all_are_gone(self) -> bool:
+        """The last that was heard of each gateway is that it is gone."""
+        return all(last == "gone" for last in dict(self.heard).values())
+
     def _note(self, name: str, message: object) -> None:
         self.heard.append((name, message))
         self.said.append(message)
@@ -110,7 +115,7 @@ def stack(served: Served, listener: Listener, eventually: Eventually) -> Iterato
     with ExitStack() as stack:
         yield stack
     listener.go_on.set()
-    eventually(lambda: len(served.gateways) == 0)
+    eventually(lambda: len(served.gateways) == 0 and listener.all_are_gone)
     served.gateways.send_serve(Serve(endpoints=()))
 
 

@@ -15,7 +15,7 @@ from tests.train.world import Crash, World
 from torch.utils.data import TensorDataset
 
 from pliant.core.job import Mode, TaskId
-from pliant.core.link import Switched
+from pliant.core.link import Dismiss, Switched
 from pliant.train import Run, agreement, state_copies
 from pliant.train.errors import GenerationLost
 from pliant.train.group.collectives import Group
@@ -251,7 +251,9 @@ def test_a_donor_that_dies_while_it_sends_costs_the_step(
         if not victims:
             victims.append(play.world.membership.active[0])
             play.world.kill(victims[0])
-            play.world.actors[victims[0]].membership.close()
+            membership = play.world.actors[victims[0]].membership
+            membership.deliver(Dismiss(reason="killed"))  # its thread ends also where it waits for who will never come
+            membership.close()
         send(channels, skeleton, tensors, to)
 
     play = Play(tmp_path)
