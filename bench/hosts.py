@@ -2,8 +2,9 @@
 
 The machines are hosts of network namespaces on this one, with a bridge between them; a server on one, agents on three
 with two, one and one slots. A job with the V of four tasks goes 2 → 4 → 2 → 3 tasks, then one of three is killed by
-SIGKILL, as in `bench.elastic`, several times over in every session, for what such an event costs depends on where in a
-step it comes; in the same run the same is done on one machine. A host joins while a job could use its slot: from the
+SIGKILL in the middle of a step, several times over in every session; in the same run the same is done on one machine.
+What a change costs is the longest gap between steps around it, beyond the usual step before it. Where more tasks share
+two processors their usual step is longer: that is told beside it. A host joins while a job could use its slot: from the
 start of its agent, a new process, to the first step with a task there. Until then it has a processor of its own, as a
 machine that joins has, and the others have the rest. A host loses its power: from that to the next step of the others,
 who hear nothing of it until the lease is over; beside it stands how long one step takes them.
@@ -46,7 +47,13 @@ LEASE_S: Final = 2.0
 LOSS_S: Final = LEASE_S + 0.5
 ALL: Final = frozenset(os.sched_getaffinity(0))
 ROUNDS: Final = 4
+SIZES: Final = dict(zip(EVENTS, ((2, 4), (4, 2), (2, 3), (3, 2)), strict=True))
+"""Tasks before and after each event."""
 SESSION_S: Final = 600.0
+CHANGES: Final = (
+    *("model", "event", "on one machine, ms", "over hosts, ms", "ratio"),
+    *("of it: steps of more tasks are longer", "without that"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +82,11 @@ class Pool:
 
         until(lambda: set(names) <= here(), f"{', '.join(names)} are there", LIMIT_S)
 
-    def kill_one(self, _logs: Logs) -> None:
-        """Kill the task that was started last."""
+    def last(self, _logs: Logs) -> int:
+        """Return the process of the task that was started last."""
         (job,) = [job for job in self.server.client.jobs().jobs if not job.ended]
         task = max(self.server.training(job.id), key=lambda one: int(one.id.rpartition(".")[2]))
-        self.hosts[str(task.node_id)].run(["kill", "-9", str(task.pid)])
+        return self.hosts[str(task.node_id)].number_outside(task.pid or 0)
 
 
 def begin(hosts: dict[str, Host], place: Place) -> Pool:
@@ -121,7 +128,7 @@ def play_over_hosts(model: str) -> Outcome:
 
     kind = replace(KINDS[0], make=side, limit_s=SESSION_S)
     with open_hosts() as hosts:
-        return play(kind, model, Path(sys.executable), lambda logs: pools[0].kill_one(logs), rounds=ROUNDS)
+        return play(kind, model, Path(sys.executable), lambda logs: pools[0].last(logs), rounds=ROUNDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,13 +222,29 @@ def compare(model: str, one: list[Outcome], over: list[Outcome]) -> tuple[list[t
             [lost.lost_s * 1000 for outcome in side for lost in outcome.lost.get(event, ())] for side in (one, over)
         ]
         if not all(pauses):
-            rows.append((model, event, *("not reached" if not side else spread(side) for side in pauses), ""))
+            rows.append((model, event, *("not reached" if not side else spread(side) for side in pauses), "", "", ""))
             continue
-        ratio = statistics.median(pauses[1]) / statistics.median(pauses[0])
-        rows.append((model, event, spread(pauses[0]), spread(pauses[1]), f"{ratio:.2f}"))
+        medians = [statistics.median(side) for side in pauses]
+        longer = [longer_ms(side, event) for side in (one, over)]
+        alone = [max(0.0, median - more) for median, more in zip(medians, longer, strict=True)]
+        without = f"{alone[0]:.0f} and {alone[1]:.0f} ms" if any(longer) else ""
+        more = f"{longer[0]:.0f} and {longer[1]:.0f} ms" if any(longer) else ""
+        ratio = medians[1] / medians[0]
+        rows.append((model, event, *map(spread, pauses), f"{ratio:.2f}", more, without))
         text = f"{model}, {event}: at most {MOST:g} times as long over hosts"
         judged.append(Claim(text=text, found=f"{ratio:.2f}", holds=ratio <= MOST))
     return rows, judged
+
+
+def longer_ms(side: list[Outcome], event: str) -> float:
+    """Return by how much steps are longer with as many tasks as there are after an event, milliseconds."""
+    before, after = SIZES[event]
+    found = [
+        (one.usual_s[after] - one.usual_s[before]) * 1000
+        for one in side
+        if before in one.usual_s and after in one.usual_s
+    ]
+    return max(0.0, statistics.median(found)) if found else 0.0
 
 
 def judge(model: str, what: str, found: list[float], most_s: float) -> tuple[tuple[str, ...], Claim]:
@@ -266,7 +289,7 @@ def main() -> int:
         [
             head("A training over several machines", f"python -m bench.hosts --runs {given.runs}"),
             (__doc__ or "").split("Claims:")[0],
-            table(("model", "event", "on one machine, ms", "over hosts, ms", "ratio"), *changes),
+            table(CHANGES, *changes),
             table(("model", "event", "s"), *times),
             verdicts(judged),
             *troubles,

@@ -26,7 +26,8 @@ class Contender:
 
     name: str
     how: Any
-    num_parts: int = 4
+    num_parts: int | None = None
+    """Into how many parts it cuts the global batch; None: as `fast`, DDP and a plain loop do unless asked."""
     is_walled: bool = False
     """Its workers enter the walls that the tasks of a server are within."""
 

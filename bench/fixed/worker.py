@@ -1,5 +1,7 @@
 """One worker of a training whose number of workers does not change: DDP, a plain loop, or Pliant's `Run`.
 
+DDP and the plain loop may cut the batch into the same parts as `exact`, and accumulate their gradients.
+
 Runs in a process of its own and steps only when it is told to: a block of steps at a time, so that contenders take
 turns and whoever does not have its turn does nothing. No server runs; what one would tell the tasks of a first
 generation comes through the pipe, and what they report is dropped.
@@ -8,6 +10,7 @@ generation comes through the pipe, and what they report is dropped.
 import os
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import chain, repeat
@@ -29,6 +32,7 @@ from pliant.isolation.enter import enter
 from pliant.isolation.users import FIRST_UID
 from pliant.train import Run
 from pliant.train.context import TRAIN_CONTEXT, TrainContext
+from pliant.train.data.sharding import cut
 from pliant.train.group.membership import TaskMembership
 
 LOOPBACK = "127.0.0.1"
@@ -43,8 +47,8 @@ class Seat:
     training: str
     rank: int
     size: int
-    num_parts: int = 4
-    """V, for Pliant."""
+    num_parts: int | None = None
+    """V, for Pliant; into how many parts the others cut the global batch, None: a whole share at once."""
     store: str = ""
     """A file at which DDP's workers meet."""
     is_walled: bool = False
@@ -95,7 +99,7 @@ def work(seat: Seat, pipe: Connection) -> None:
     gate = Gate(pipe)
     try:
         if seat.how == "plain":
-            _plain(training, gate)
+            _plain(training, gate, seat)
         elif seat.how == "ddp":
             _ddp(training, gate, seat)
         else:
@@ -113,10 +117,11 @@ def _enter(folder: Path, rank: int) -> None:
     enter(Confinement(user=user, reads=(os.getcwd(),), hides=(str(folder),), temporary=str(temporary)))
 
 
-def _plain(training: Training, gate: Gate) -> None:
+def _plain(training: Training, gate: Gate, seat: Seat) -> None:
     model = training.build()
-    loader = DataLoader(training.data(), batch_size=training.batch_size, shuffle=True, drop_last=True)
-    _loop(training, model, model, loader, gate)
+    num_parts = seat.num_parts or 1
+    loader = DataLoader(training.data(), batch_size=training.batch_size // num_parts, shuffle=True, drop_last=True)
+    _loop(training, model, model, loader, gate, num_parts=num_parts)
 
 
 def _ddp(training: Training, gate: Gate, seat: Seat) -> None:
@@ -127,18 +132,32 @@ def _ddp(training: Training, gate: Gate, seat: Seat) -> None:
     )
     data, inner = training.data(), training.build()
     sampler: DistributedSampler[Any] = DistributedSampler(data, drop_last=True)
-    loader = DataLoader(data, batch_size=training.batch_size // seat.size, sampler=sampler, drop_last=True)
-    _loop(training, inner, DistributedDataParallel(inner, gradient_as_bucket_view=True), loader, gate)
+    all_parts = seat.num_parts or seat.size
+    loader = DataLoader(data, batch_size=training.batch_size // all_parts, sampler=sampler, drop_last=True)
+    model = DistributedDataParallel(inner, gradient_as_bucket_view=True)
+    _loop(training, inner, model, loader, gate, num_parts=len(cut(range(all_parts), seat.size, seat.rank)))
 
 
 def _loop(
-    training: Training, inner: torch.nn.Module, model: torch.nn.Module, loader: "DataLoader[Any]", gate: Gate
+    training: Training,
+    inner: torch.nn.Module,
+    model: torch.nn.Module,
+    loader: "DataLoader[Any]",
+    gate: Gate,
+    *,
+    num_parts: int,
 ) -> None:
+    """Step after so many batches; DDP sums with the last of them."""
     optimizer = training.optimizer(inner)
+    batches = chain.from_iterable(repeat(loader))
     gate.open()
-    for x, y in chain.from_iterable(repeat(loader)):
+    while True:
         optimizer.zero_grad()
-        training.loss(model, x, y).backward()  # type: ignore[no-untyped-call]
+        for left in reversed(range(num_parts)):
+            x, y = next(batches)
+            with model.no_sync() if left and isinstance(model, DistributedDataParallel) else nullcontext():
+                loss = training.loss(model, x, y)
+                (loss / num_parts if num_parts > 1 else loss).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         gate.passed()
 
@@ -183,5 +202,5 @@ def _surround(seat: Seat, pipe: Connection) -> None:
         job_id=JobId("job-1"), task_id=me, pid=os.getpid(), host=LOOPBACK, key=b"bench", send=send
     )
     TRAIN_CONTEXT.set(
-        TrainContext(membership=membership, clock=time.monotonic, now=time.time, virtual_workers=seat.num_parts)
+        TrainContext(membership=membership, clock=time.monotonic, now=time.time, virtual_workers=seat.num_parts or 4)
     )

@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pliant.entry.heap import BLOCK_BYTES, KEPT_BYTES
+
 MARK = "PLIANT_BENCH_SESSION"
 ROOT = Path(__file__).parents[2]
 END_S = 10.0
@@ -82,8 +84,13 @@ def _leave(_signal: int, _frame: object) -> None:
     raise SystemExit(143)
 
 
-COMPUTING = {"OMP_NUM_THREADS": "1", "THP_MEM_ALLOC_ENABLE": "1"}
-"""One thread computes, and large tensors lie in large pages, as those of tasks do."""
+COMPUTING = {
+    "OMP_NUM_THREADS": "1",
+    "THP_MEM_ALLOC_ENABLE": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(BLOCK_BYTES),
+    "MALLOC_TRIM_THRESHOLD_": str(KEPT_BYTES),
+}
+"""One thread computes, large tensors lie in large pages, and freed memory is kept, as in tasks."""
 SETTINGS = {
     **COMPUTING,
     "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",

@@ -22,8 +22,8 @@ OPEN: Final = ("--isolation", "off", "--uids", "off")
 """Tasks write files of the benchmark, as peers do, which stand behind no walls either."""
 
 
-def until(condition: Callable[[], bool], what: str, limit_s: float) -> None:
-    """Wait for something.
+def until(condition: Callable[[], bool], what: str, limit_s: float, *, look_s: float = 0.02) -> None:
+    """Wait for something; look for it as often.
 
     Raises:
         TimeoutError: it did not come to be.
@@ -32,7 +32,7 @@ def until(condition: Callable[[], bool], what: str, limit_s: float) -> None:
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {limit_s:.0f} s for: {what}")
-        time.sleep(0.02)
+        time.sleep(look_s)
 
 
 class Server:

@@ -14,7 +14,7 @@ from bench.peers.processes import Processes
 from bench.peers.server import until
 from bench.peers.sides import Kind, Place, Side
 from bench.peers.spare import SpareMemory
-from bench.peers.steplog import NUM_AFTER, NUM_USUAL, Logs, Lost, lost_time, settled
+from bench.peers.steplog import NUM_AFTER, NUM_USUAL, Logs, Lost, lost_time, new_steps, settled, usual_by_size
 from pliant.core.errors import PliantError
 
 EVENTS = ("2 → 4", "4 → 2", "2 → 3", "SIGKILL of one of 3")
@@ -26,14 +26,20 @@ class Outcome:
     """What a session found: what every event cost, and why it went no further if it did not."""
 
     lost: dict[str, list[Lost]] = field(default_factory=dict)
+    usual_s: dict[int, float] = field(default_factory=dict)
+    """What a step took with each number of workers."""
     trouble: str = ""
     took_s: float = 0.0
 
 
 def play(
-    kind: Kind, model: str, python: Path, kill: Callable[[Logs], None] | None = None, *, rounds: int = 1
+    kind: Kind, model: str, python: Path, victim: Callable[[Logs], int] | None = None, *, rounds: int = 1
 ) -> Outcome:
-    """Play all events, so many times; never raises for what a system does. `kill` kills one of three workers."""
+    """Play all events, so many times; never raises for what a system does.
+
+    Args:
+        victim: says which process is killed, one of three workers; if nothing is given, the one with the highest rank.
+    """
     outcome, began = Outcome(), time.monotonic()
     spare = SpareMemory(model)
     with open_place(model, python) as place:
@@ -45,11 +51,12 @@ def play(
             for number in range(rounds):
                 if number:
                     _return_to_two(side, logs, began + kind.limit_s)
-                for event, lost in _events(side, logs, kind, began + kind.limit_s, kill or _kill_one, spare):
+                for event, lost in _events(side, logs, kind, began + kind.limit_s, victim or _last, spare):
                     outcome.lost.setdefault(event, []).append(lost)
             side.close()
         except (TimeoutError, RuntimeError, OSError, KeyError, PliantError) as error:
             outcome.trouble = f"{error}; its last words: {place.processes.tail(3)[-400:]!r}"
+        outcome.usual_s = usual_by_size(logs.read())
     outcome.took_s = time.monotonic() - began
     return outcome
 
@@ -68,16 +75,21 @@ def _return_to_two(side: Side, logs: Logs, deadline: float) -> None:
 
 
 def _events(
-    side: Side, logs: Logs, kind: Kind, deadline: float, kill: Callable[[Logs], None], spare: SpareMemory
+    side: Side, logs: Logs, kind: Kind, deadline: float, victim: Callable[[Logs], int], spare: SpareMemory
 ) -> Iterator[tuple[str, Lost]]:
     changes: tuple[tuple[str, Callable[[], None], int | None], ...] = (
         (EVENTS[0], lambda: side.grow(2), 4),
         (EVENTS[1], lambda: side.shrink(2), 2),
         (EVENTS[2], lambda: side.grow(1), 3),
-        (EVENTS[3], lambda: kill(logs), kind.size_after_kill),
+        (EVENTS[3], lambda: os.kill(pid, signal.SIGKILL), kind.size_after_kill),
     )
+    pid = 0
     for event, change, size in changes:
+        if event == EVENTS[3]:
+            pid = victim(logs)
         spare.free()
+        if event == EVENTS[3]:
+            _wait_half_a_step(logs, deadline)
         since = time.monotonic()
         change()
         _wait(logs, since, size, f"steps after {event}", deadline)
@@ -96,10 +108,18 @@ def _wait(logs: Logs, since: float, size: int | None, what: str, deadline: float
     until(done, what, max(0.0, deadline - time.monotonic()))
 
 
-def _kill_one(logs: Logs) -> None:
-    """Kill the worker of the highest rank: nobody that others depend on for more than its share."""
+def _last(logs: Logs) -> int:
+    """Return the worker of the highest rank: nobody that others depend on for more than its share."""
     members = logs.members(3)
-    os.kill(members[max(members)], signal.SIGKILL)
+    return members[max(members)]
+
+
+def _wait_half_a_step(logs: Logs, deadline: float) -> None:
+    """Return in the middle of a step: what a loss costs depends on when in a step it comes."""
+    steps = logs.read()
+    usual_s, done = usual_by_size(steps)[steps[-1].size], len(new_steps(steps))
+    until(lambda: len(new_steps(logs.read())) > done, "a step", max(0.0, deadline - time.monotonic()), look_s=0.002)
+    time.sleep(max(0.0, new_steps(logs.read())[-1].at + usual_s / 2 - time.monotonic()))
 
 
 @contextmanager

@@ -98,5 +98,14 @@ def lost_time(steps: Sequence[Step], *, since: float, size: int | None) -> Lost:
     return Lost(lost_s=max(gaps) - usual, usual_s=usual, until_s=first.at - since)
 
 
+def usual_by_size(steps: Sequence[Step]) -> dict[int, float]:
+    """Return what a step usually takes with each number of workers, seconds: the median between two of as many."""
+    found: dict[int, list[float]] = {}
+    for earlier, after in pairwise(new_steps(steps)):
+        if earlier.size == after.size:
+            found.setdefault(after.size, []).append(after.at - earlier.at)
+    return {size: statistics.median(gaps) for size, gaps in found.items()}
+
+
 def _after(fresh: Sequence[Step], since: float, size: int | None) -> list[Step]:
     return [step for step in fresh if step.at > since and size in (None, step.size)]

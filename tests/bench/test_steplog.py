@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers.steplog import NUM_AFTER, Logs, Lost, Step, lost_time, new_steps, settled
+from bench.peers.steplog import NUM_AFTER, Logs, Lost, Step, lost_time, new_steps, settled, usual_by_size
 
 
 def step(at: float, number: int, size: int = 2) -> Step:
@@ -46,6 +46,12 @@ def test_an_event_is_not_over_before_enough_steps_of_the_new_membership() -> Non
     assert not settled([*BEFORE, *after[:-1]], since=5.5, size=4)
     assert not settled([*BEFORE, *after], since=5.5, size=3)
     assert settled([*BEFORE, *after], since=5.5, size=4)
+
+
+def test_the_usual_step_is_between_two_of_as_many_workers() -> None:
+    more = [step(7.0, 6, 4), step(9.0, 7, 4), step(12.0, 8, 4), step(14.0, 9, 4)]
+
+    assert usual_by_size([*BEFORE, *more]) == {2: 1.0, 4: 2.0}
 
 
 def test_a_line_that_is_still_being_written_is_read_later(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import ctypes
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Final
@@ -83,6 +83,23 @@ class Host:
             TimeoutError: it has not ended in time; it is killed (its children are not).
         """
         return self._there().run(argv, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s, check=check)
+
+    def number_outside(self, pid: int) -> int:
+        """Return by which number this process knows the one that the host knows as `pid`.
+
+        Raises:
+            ProcessLookupError: it is not there.
+        """
+        numbers = self._there().numbers
+        network = os.stat(f"/proc/{numbers[0]}/ns/net").st_ino
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                lines = (folder / "status").read_text().splitlines()
+                its = next(line.split()[1:] for line in lines if line.startswith("NSpid:"))
+                depth = len(numbers) - 1
+                if its[depth : depth + 1] == [str(pid)] and os.stat(folder / "ns" / "net").st_ino == network:
+                    return int(folder.name)
+        raise ProcessLookupError(f"host {self.name} has no process {pid}")
 
     @contextmanager
     def inside(self) -> Iterator[None]:

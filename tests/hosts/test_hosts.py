@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import secrets
 import signal
 import socket
@@ -99,6 +100,10 @@ def test_a_process_is_known_by_its_number_out_here_and_can_be_signalled(network:
     process = host.popen(["sleep", "1000"])
 
     assert Path(f"/proc/{process.pid}/cmdline").read_bytes() == b"sleep\x001000\x00"
+    (numbers,) = re.findall(r"^NSpid:(.*)$", Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
+    assert host.number_outside(int(numbers.split()[-1])) == process.pid
+    with pytest.raises(ProcessLookupError, match="host a has no process 4000000"):
+        host.number_outside(4_000_000)
     assert process.poll() is None
     process.kill(signal.SIGTERM)
 

@@ -21,6 +21,7 @@ from pliant.core.job_params import params_of_args
 from pliant.core.link import Failed, FromTask, Note
 from pliant.core.task_environment import STACKS_SIGNAL, FixedTask, ServingTask, TaskEnvironment, TaskNode
 from pliant.entry import kernel
+from pliant.entry.heap import keep_freed_memory
 from pliant.entry.output import survive_full_disk
 from pliant.entry.script_error import in_a_line, of_the_user
 from pliant.files import step_file
@@ -54,6 +55,7 @@ def main(argv: Sequence[str]) -> int:
     if ServingTask.is_said(os.environ):
         offer()
         return kernel.main(argv)
+    keep_freed_memory(os.environ)
     if FixedTask.is_said(os.environ):
         return _run_fixed(argv)
     environment, node = TaskEnvironment.from_env(os.environ), TaskNode.from_env(os.environ)
