@@ -85,10 +85,9 @@ def _events(
     )
     pid = 0
     for event, change, size in changes:
-        if event == EVENTS[3]:
-            pid = victim(logs)
         spare.free()
         if event == EVENTS[3]:
+            pid = victim(logs)
             _wait_half_a_step(logs, deadline)
         since = time.monotonic()
         change()
