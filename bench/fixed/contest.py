@@ -27,7 +27,7 @@ class Contender:
     name: str
     how: Any
     num_parts: int | None = None
-    """Into how many parts it cuts the global batch; None: as `fast`, DDP and a plain loop do unless asked."""
+    """V of Pliant, 4 if none is given; DDP accumulates as many parts, or computes its whole share at once."""
     is_walled: bool = False
     """Its workers enter the walls that the tasks of a server are within."""
 

@@ -1,6 +1,6 @@
 """One worker of a training whose number of workers does not change: DDP, a plain loop, or Pliant's `Run`.
 
-DDP and the plain loop may cut the batch into the same parts as `exact`, and accumulate their gradients.
+DDP may cut the batch into the same parts as `exact`, and accumulate their gradients.
 
 Runs in a process of its own and steps only when it is told to: a block of steps at a time, so that contenders take
 turns and whoever does not have its turn does nothing. No server runs; what one would tell the tasks of a first
@@ -48,7 +48,7 @@ class Seat:
     rank: int
     size: int
     num_parts: int | None = None
-    """V, for Pliant; into how many parts the others cut the global batch, None: a whole share at once."""
+    """See `Contender`."""
     store: str = ""
     """A file at which DDP's workers meet."""
     is_walled: bool = False
@@ -99,7 +99,7 @@ def work(seat: Seat, pipe: Connection) -> None:
     gate = Gate(pipe)
     try:
         if seat.how == "plain":
-            _plain(training, gate, seat)
+            _plain(training, gate)
         elif seat.how == "ddp":
             _ddp(training, gate, seat)
         else:
@@ -117,11 +117,10 @@ def _enter(folder: Path, rank: int) -> None:
     enter(Confinement(user=user, reads=(os.getcwd(),), hides=(str(folder),), temporary=str(temporary)))
 
 
-def _plain(training: Training, gate: Gate, seat: Seat) -> None:
+def _plain(training: Training, gate: Gate) -> None:
     model = training.build()
-    num_parts = seat.num_parts or 1
-    loader = DataLoader(training.data(), batch_size=training.batch_size // num_parts, shuffle=True, drop_last=True)
-    _loop(training, model, model, loader, gate, num_parts=num_parts)
+    loader = DataLoader(training.data(), batch_size=training.batch_size, shuffle=True, drop_last=True)
+    _loop(training, model, model, loader, gate)
 
 
 def _ddp(training: Training, gate: Gate, seat: Seat) -> None:
@@ -135,7 +134,7 @@ def _ddp(training: Training, gate: Gate, seat: Seat) -> None:
     all_parts = seat.num_parts or seat.size
     loader = DataLoader(data, batch_size=training.batch_size // all_parts, sampler=sampler, drop_last=True)
     model = DistributedDataParallel(inner, gradient_as_bucket_view=True)
-    _loop(training, inner, model, loader, gate, num_parts=len(cut(range(all_parts), seat.size, seat.rank)))
+    _loop(training, inner, model, loader, gate, len(cut(range(all_parts), seat.size, seat.rank)))
 
 
 def _loop(
@@ -144,8 +143,7 @@ def _loop(
     model: torch.nn.Module,
     loader: "DataLoader[Any]",
     gate: Gate,
-    *,
-    num_parts: int,
+    num_parts: int = 1,
 ) -> None:
     """Step after so many batches; DDP sums with the last of them."""
     optimizer = training.optimizer(inner)
@@ -157,7 +155,9 @@ def _loop(
             x, y = next(batches)
             with model.no_sync() if left and isinstance(model, DistributedDataParallel) else nullcontext():
                 loss = training.loss(model, x, y)
-                (loss / num_parts if num_parts > 1 else loss).backward()  # type: ignore[no-untyped-call]
+                if num_parts > 1:
+                    loss = loss / num_parts
+                loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         gate.passed()
 

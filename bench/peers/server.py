@@ -23,7 +23,7 @@ OPEN: Final = ("--isolation", "off", "--uids", "off")
 
 
 def until(condition: Callable[[], bool], what: str, limit_s: float, *, look_s: float = 0.02) -> None:
-    """Wait for something; look for it as often.
+    """Wait for something, and look for it every `look_s` seconds.
 
     Raises:
         TimeoutError: it did not come to be.

@@ -116,9 +116,10 @@ def _last(logs: Logs) -> int:
 def _wait_half_a_step(logs: Logs, deadline: float) -> None:
     """Return in the middle of a step: what a loss costs depends on when in a step it comes."""
     steps = logs.read()
-    usual_s, done = usual_by_size(steps)[steps[-1].size], len(new_steps(steps))
-    until(lambda: len(new_steps(logs.read())) > done, "a step", max(0.0, deadline - time.monotonic()), look_s=0.002)
-    time.sleep(max(0.0, new_steps(logs.read())[-1].at + usual_s / 2 - time.monotonic()))
+    usual_s, done = usual_by_size(steps)[steps[-1].size], new_steps(steps)[-1].number
+    until(lambda: logs.read()[-1].number > done, "a step", max(0.0, deadline - time.monotonic()), look_s=0.002)
+    middle = new_steps(logs.read())[-1].at + usual_s / 2
+    time.sleep(max(0.0, middle - time.monotonic()))
 
 
 @contextmanager
