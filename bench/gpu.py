@@ -1,46 +1,53 @@
-"""On a GPU: what a step costs alone against plain PyTorch, and how long a change of members stops a training.
+"""On a GPU: what a step costs alone and against DDP, and how long changes of size stop a training.
 
 Alone: the same model, data and optimizer in a plain loop and in Pliant, in one process; `fast`, and `exact` with one
 part, compute the same operations as the plain loop (`exact` with deterministic kernels). They take turns step by step,
 and each step is compared with the plain one beside it: within seconds a host may become a third faster or slower, and
-most of such a step is the host's. Change of members: a
-training with one task gets a second one on the same GPU and loses it again; the figure is how long the first stood
-still. No server runs.
+most of such a step is the host's.
 
-    python -m bench.gpu [--steps 100] [--rounds 5] [--width 2048] [--out bench/results/gpu.md]
+Against DDP: the trainings of `bench.steps` with one worker and two, `exact` with the V that a job gets if it asks for
+none. Changes: a job under a real server goes 2 → 4 → 2 → 3 tasks, and one of three is killed by SIGKILL in the middle
+of a step, as in `bench.elastic`; a CNN of 5 MB, and an MLP whose parameters and moments of Adam are 1 GB. The figure is
+the longest gap between steps beyond the usual step. Where there are fewer GPUs than workers, all share the first, and
+gradients travel through the host's memory: over gloo, DDP's too. Else each has its own, and it is NCCL.
 
-Claim: alone, at most 1.02 of the plain loop's step.
+Claims: alone, at most 1.02 of the plain loop's step; `exact` at most 1.05 of DDP's; a change at most 0.5 s.
 """
 
 import argparse
-import multiprocessing
 import os
 import statistics
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from itertools import pairwise
-from multiprocessing.connection import Connection, wait
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise, product
 from pathlib import Path
-from typing import Any
+from typing import Final, Literal
 
 import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
 from bench._report import Claim, finish, head, spread, table, verdicts
-from pliant.core.job import JobId, Mode, TaskId
-from pliant.core.link import Form, FromTask, Note, Ready, Switched
+from bench.fixed.contest import Contender, contest
+from bench.peers.server import OPEN, Server
+from bench.peers.session import EVENTS, Outcome, play
+from bench.peers.sides import KINDS, Place, Pliant
+from bench.steps import DDP, EXACT, FAST, Results, default_parts, ratio
+from pliant.core.job import Mode
 from pliant.train import Run
-from pliant.train.context import TRAIN_CONTEXT, standalone_context
-from pliant.train.errors import Departed
-from pliant.train.group.membership import TaskMembership
 
+Device = Literal["cuda", "cpu"]
+PARTS: Final = ("alone", "ddp", "changes")
+TRAININGS: Final = ("cnn", "mlp", "mlp100", "transformer")
 BATCH, WIDTH = 512, 2048
 MODES: tuple[Mode, ...] = ("fast", "exact")
-MOST_ALONE = 1.02
-PATIENCE_S = 180.0
+MOST_ALONE, MOST_EXACT, MOST_CHANGE_S = 1.02, 1.05, 0.5
+MOST_TASKS: Final = 4
+ROUNDS: Final = 2
+"""Of all changes, in one session of a model."""
+SESSION_S: Final = 300.0
 WARM_UP = 5
 
 
@@ -106,123 +113,48 @@ def alone(num_steps: int, width: int) -> dict[str, list[float]]:
     return {name: steps[WARM_UP:] for name, steps in times.items()}
 
 
-# -- a change of members --------------------------------------------------------------------------------------------
+# -- against DDP, and changes of size ---------------------------------------------------------------------------------
 
 
-def task(name: str, pipe: Connection) -> None:
-    """The program of a task: train until the generation leaves it out."""
-
-    def send(message: FromTask) -> None:
-        if isinstance(message, Ready | Switched | Note):
-            pipe.send((name, message))
-
-    def listen() -> None:
-        while True:
-            membership.deliver(pipe.recv())
-
-    membership = TaskMembership(
-        job_id=JobId("bench"), task_id=TaskId(name), pid=os.getpid(), host="127.0.0.1", key=b"bench", send=send
-    )
-    threading.Thread(target=listen, daemon=True).start()
-    context = standalone_context()
-    context.membership, context.standalone = membership, False
-    TRAIN_CONTEXT.set(context)
-    model, optimizer = build()
-    run = Run(model, optimizer, data(8), batch_size=BATCH, virtual_workers=2, mode="fast", collate_fn=collate)
-    try:
-        for _ in run.epochs(1_000_000):
-            for x, y in run:
-                run.step(nn.functional.cross_entropy(model(x), y))
-    except Departed:
-        os._exit(0)
+def against_ddp(sizes: Iterable[int], rounds: int, device: Device) -> Results:
+    """Return the paces of DDP and of both modes with so many workers, by training and number of workers."""
+    found: Results = {}
+    for training, size in product(TRAININGS, sizes):
+        exact = Contender(name=EXACT, how="exact", num_parts=default_parts(training))
+        found[training, size] = contest(
+            training, size, (DDP, FAST, exact), num_blocks=2 * rounds, block_s=1.0, device=device
+        )
+    return found
 
 
-class Coordinator:
-    """Forms generations of tasks on this machine; the first task is in all of them."""
+def changes(model: str, device: Device) -> Outcome:
+    """Let a training on this machine's GPUs change its size, and lose a task, under a real server."""
 
-    def __init__(self) -> None:
-        self._context = multiprocessing.get_context("spawn")
-        self._pipes: dict[str, Connection] = {}
-        self._processes: dict[str, Any] = {}
-        self._members: tuple[str, ...] = ()
-        self._ready: dict[str, Ready] = {}
-        self._generation = 0
-        self.notes: set[str] = set()
+    def side(place: Place) -> Pliant:
+        slots = None if device == "cuda" and torch.cuda.device_count() >= MOST_TASKS else MOST_TASKS
+        server = Server(place.steps.parent, place.processes, slots=slots, options=OPEN)
+        return Pliant(place, server=server, device=device)
 
-    def start(self, name: str) -> None:
-        """Start a task and wait until it is ready."""
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=task, args=(name, theirs), daemon=True)
-        process.start()
-        theirs.close()  # so that its end is heard
-        self._processes[name] = process
-        self._pipes[name] = ours
-        self._until(lambda: name in self._ready)
-
-    def form(self, *names: str) -> float:
-        """Let these train together; return how long the first one stood still, seconds."""
-        self._generation += 1
-        self._members = names
-        members, first = tuple(map(TaskId, names)), self._ready[names[0]]
-        switched: dict[str, Switched] = {}
-        form = Form(generation=self._generation, members=members, host=first.host, port=first.port)
-        for pipe in self._pipes.values():
-            pipe.send(form)
-        self._until(lambda: set(names) <= set(switched) and set(self._pipes) == set(names), switched)
-        return switched[names[0]].pause_s
-
-    def _until(self, condition: Callable[[], bool], switched: dict[str, Switched] | None = None) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            heard = wait(list(self._pipes.values()), timeout=max(0.0, deadline - time.monotonic()))
-            if not heard:
-                sys.exit(f"the tasks said nothing for {PATIENCE_S:g} s")
-            for task_name, pipe in list(self._pipes.items()):
-                if pipe in heard:
-                    try:
-                        name, message = pipe.recv()
-                    except EOFError:
-                        self._part_with(task_name)
-                    else:
-                        self._hear(name, message, {} if switched is None else switched)
-
-    def _part_with(self, name: str) -> None:
-        """Take note that a task has ended: it has left, or something went wrong."""
-        self._pipes.pop(name).close()
-        process = self._processes[name]
-        process.join()
-        if name in self._members or process.exitcode:
-            sys.exit(f"{name} has ended with code {process.exitcode}")
-
-    def _hear(self, name: str, message: FromTask, switched: dict[str, Switched]) -> None:
-        if isinstance(message, Ready):
-            self._ready[name] = message
-        elif isinstance(message, Note):
-            self.notes.add(message.message)
-        elif isinstance(message, Switched) and message.generation == self._generation:
-            switched[name] = message
-
-    def close(self) -> None:
-        """End all tasks."""
-        for process in self._processes.values():
-            process.kill()
-            process.join()
+    kind = replace(KINDS[0], make=side, limit_s=SESSION_S)
+    return play(kind, model, Path(sys.executable), rounds=ROUNDS)
 
 
-def pauses(rounds: int) -> tuple[list[float], list[float], set[str]]:
-    """Return how long growing and shrinking stopped the first task, seconds, and what was said of the connection."""
-    coordinator = Coordinator()
-    grown, shrunk = [], []
-    try:
-        coordinator.start("bench.0")
-        coordinator.form("bench.0")
-        for number in range(1, rounds + 1):
-            coordinator.start(f"bench.{number}")
-            grown.append(coordinator.form("bench.0", f"bench.{number}"))
-            shrunk.append(coordinator.form("bench.0"))
-    finally:
-        coordinator.close()
-    return grown, shrunk, coordinator.notes
+def rows_of_changes(model: str, outcome: Outcome) -> tuple[list[tuple[str, ...]], list[Claim]]:
+    """Return the rows of the table and the claims for one model."""
+    rows: list[tuple[str, ...]] = []
+    claims = []
+    for event in EVENTS:
+        lost = outcome.lost.get(event, [])
+        text = f"{model}, {event}: at most {MOST_CHANGE_S:g} s"
+        if not lost:
+            rows.append((model, event, "not reached", ""))
+            claims.append(Claim(text=text, found="", holds=None))
+            continue
+        usual = statistics.median(cost.usual_s for cost in lost)
+        rows.append((model, event, spread([cost.lost_s * 1000 for cost in lost]), f"{usual * 1000:.1f}"))
+        seconds = statistics.median(cost.lost_s for cost in lost)
+        claims.append(Claim(text=text, found=f"{seconds:.3f} s", holds=seconds <= MOST_CHANGE_S))
+    return rows, claims
 
 
 def middle_half(values: list[float]) -> str:
@@ -235,33 +167,49 @@ def middle_half(values: list[float]) -> str:
     return f"{middle:.2f} [{low:.2f} {high:.2f}]"
 
 
-def page(command: str, rounds: int, num_steps: int, width: int) -> tuple[str, list[Claim]]:
-    """Measure, and return the report and the claims."""
+def page_alone(rounds: int, num_steps: int, width: int) -> tuple[str, list[Claim]]:
+    """Measure a step alone, and return its table and its claims."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read once, for all of them: `exact` needs it
     found: dict[str, list[float]] = {}
     for _ in range(rounds):
         for name, steps in alone(num_steps, width).items():
             found.setdefault(name, []).extend(steps)
-    grown, shrunk, notes = pauses(rounds)
     claims = []
     for mode in MODES:
-        ratio = statistics.median(a / b for a, b in zip(found[mode], found["plain loop"], strict=True))
+        ratio_alone = statistics.median(a / b for a, b in zip(found[mode], found["plain loop"], strict=True))
         text = f"alone, `{mode}`: at most {MOST_ALONE:.2f} of the plain loop's step"
-        claims.append(Claim(text=text, found=f"{ratio:.3f}", holds=ratio <= MOST_ALONE))
+        claims.append(Claim(text=text, found=f"{ratio_alone:.3f}", holds=ratio_alone <= MOST_ALONE))
     rows = [(name, middle_half([1000 * value for value in values])) for name, values in found.items()]
-    changes = [("1 → 2 tasks", grown), ("2 → 1 tasks", shrunk)]
-    parts = [
-        head("Pliant on a GPU", command),
-        f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}\n",
-        table(("alone", "ms a step: median [middle half]"), *rows),
-        table(
-            ("two tasks on this GPU", "ms that the first stood still"),
-            *((n, spread([1000 * v for v in vs])) for n, vs in changes),
-        ),
-        *(f"{note}\n" for note in sorted(notes)),
-        verdicts(claims),
-    ]
-    return "\n".join(parts), claims
+    return table(("alone", "ms a step: median [middle half]"), *rows), claims
+
+
+def page_against_ddp(sizes: Iterable[int], rounds: int, device: Device) -> tuple[str, list[Claim]]:
+    """Measure steps against DDP, and return their table and their claims."""
+    rows, claims = [], []
+    for (training, size), paces in against_ddp(sizes, rounds, device).items():
+        for name, pace in paces.items():
+            times = spread([block * 1000 for block in pace.blocks], 2)
+            rows.append((training, str(size), name, times, f"{ratio(paces, name, DDP.name):.2f}"))
+        found = ratio(paces, EXACT, DDP.name)
+        text = f"{training}, N = {size}: `exact` with the default V at most {MOST_EXACT:.2f} of DDP's step"
+        claims.append(Claim(text=text, found=f"{found:.3f}", holds=round(found, 2) <= MOST_EXACT))
+    return table(("training", "N", "who", "ms a step", "of DDP's"), *rows), claims
+
+
+def page_changes(models: Sequence[str], device: Device) -> tuple[str, list[Claim]]:
+    """Play the changes of size, and return their table and their claims."""
+    rows: list[tuple[str, ...]] = []
+    claims: list[Claim] = []
+    troubles = []
+    for model in models:
+        outcome = changes(model, device)
+        more_rows, more_claims = rows_of_changes(model, outcome)
+        rows += more_rows
+        claims += more_claims
+        if outcome.trouble:
+            troubles.append(f"{model} went no further: {outcome.trouble}\n")
+    columns = ("model", "event", "ms that training stood still", "usual step, ms")
+    return "\n".join([table(columns, *rows), *troubles]), claims
 
 
 def main() -> int:
@@ -270,15 +218,31 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--width", type=int, default=WIDTH, help="of the layers; 8192 keeps the GPU busy, not the host")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what is measured (all of it)")
+    parser.add_argument("--models", nargs="+", default=["cnn", "adam1000"], help="whose size changes")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: to try out all but `alone`")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    if not torch.cuda.is_available():
+    if given.device == "cuda" and not torch.cuda.is_available():
         print("no GPU: nothing was measured")
         return 0
-    command = f"python -m bench.gpu --steps {given.steps} --rounds {given.rounds}"
+    command = f"python -m bench.gpu --steps {given.steps} --rounds {given.rounds} --parts {' '.join(given.parts)}"
     if given.width != WIDTH:
         command += f" --width {given.width}"
-    text, claims = page(command, given.rounds, given.steps, given.width)
+    where = "no GPU: the benchmark was tried out"
+    if given.device == "cuda":
+        where = f"{torch.cuda.device_count()} × {torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
+    found = []
+    if "alone" in given.parts and given.device == "cuda":
+        found.append(page_alone(given.rounds, given.steps, given.width))
+    if "ddp" in given.parts:
+        sizes = (1, 2, MOST_TASKS) if torch.cuda.device_count() >= MOST_TASKS else (1, 2)
+        found.append(page_against_ddp(sizes, given.rounds, given.device))
+    if "changes" in given.parts:
+        found.append(page_changes(given.models, given.device))
+    claims = [claim for _, judged in found for claim in judged]
+    tables = [text for text, _ in found]
+    text = "\n".join([head("Pliant on a GPU", command), f"{where}\n", *tables, verdicts(claims)])
     return finish(text, claims, given.out)
 
 

@@ -7,7 +7,7 @@ What a change costs is the longest gap between steps around it, beyond the usual
 two processors their usual step is longer: that is told beside it. A host joins while a job could use its slot: from the
 start of its agent, a new process, to the first step with a task there. Until then it has a processor of its own, as a
 machine that joins has, and the others have the rest. A host loses its power: from that to the next step of the others,
-who hear nothing of it until the lease is over; beside it stands how long one step takes them.
+who hear nothing of it until the lease is over. Beside both stands how long one step of the others takes.
 
 Claims: a change over hosts takes at most 1.3 times as long as on one machine, a join 5 s, a loss the lease and 0.5 s.
 """
@@ -30,10 +30,10 @@ from bench._report import Claim, finish, head, spread, table, verdicts
 from bench.peers.page import MODELS
 from bench.peers.processes import SETTINGS
 from bench.peers.server import OPEN, Server, until
-from bench.peers.session import EVENTS, Outcome, open_place, play
+from bench.peers.session import EVENTS, Outcome, longer_s, open_place, play
 from bench.peers.sides import KINDS, Place, Pliant
 from bench.peers.spare import SpareMemory
-from bench.peers.steplog import NUM_USUAL, Logs, new_steps
+from bench.peers.steplog import NUM_USUAL, Logs, new_steps, usual_by_size
 from pliant.api.machines import JoinTokenRequest
 
 AGENTS: Final = {"b": 2, "c": 1, "d": 1}
@@ -47,8 +47,6 @@ LEASE_S: Final = 2.0
 LOSS_S: Final = LEASE_S + 0.5
 ALL: Final = frozenset(os.sched_getaffinity(0))
 ROUNDS: Final = 4
-SIZES: Final = dict(zip(EVENTS, ((2, 4), (4, 2), (2, 3), (3, 2)), strict=True))
-"""Tasks before and after each event."""
 SESSION_S: Final = 600.0
 CHANGES: Final = (
     *("model", "event", "on one machine, ms", "over hosts, ms", "ratio"),
@@ -135,6 +133,8 @@ def play_over_hosts(model: str) -> Outcome:
 class JoinAndLoss:
     """What a host that came and went cost, seconds."""
 
+    before_s: float
+    """A step before it came, of tasks that share the other processors."""
     joined_s: float
     """From the start of its agent to the first step with it."""
     lost_s: float
@@ -157,6 +157,8 @@ def play_join_and_loss(model: str) -> JoinAndLoss:
         pool.server.submit("by_pliant.py", model, str(place.steps), "exact", max_tasks=4)
         until(lambda: _size(logs) == 3, "three tasks train", LIMIT_S)
         spare.hold()
+        until(lambda: _num_steps(logs, size=3) >= NUM_USUAL, "steps of three", LIMIT_S)
+        before_s = usual_by_size(logs.read())[3]
         spare.free()
         began_at = time.monotonic()
         pool.join("d", own)
@@ -165,17 +167,18 @@ def play_join_and_loss(model: str) -> JoinAndLoss:
         spread_processes()
         spare.hold()
         until(lambda: _num_steps(logs, size=4) >= NUM_USUAL, "steps of four", LIMIT_S)
-        spare.free()
         lost_at = time.monotonic()
         hosts["d"].kill(silently=True)
+        time.sleep(LEASE_S - 0.2)  # nothing happens before it is over
+        spare.free()
         until(lambda: _size(logs) == 3, "the others train on", LIMIT_S)
         lost_s = next(step.at for step in new_steps(logs.read()) if step.at > lost_at and step.size == 3) - lost_at
         done = _num_steps(logs, size=3)
-        until(lambda: _num_steps(logs, size=3) >= done + NUM_USUAL, "steps of three", LIMIT_S)
+        until(lambda: _num_steps(logs, size=3) >= done + NUM_USUAL, "more steps of three", LIMIT_S)
         last = [step.at for step in new_steps(logs.read())][-NUM_USUAL:]
         pool.server.client.close()
         usual_s = statistics.median(after - before for before, after in pairwise(last))
-        return JoinAndLoss(joined_s=joined_s, lost_s=lost_s, usual_s=usual_s)
+        return JoinAndLoss(before_s=before_s, joined_s=joined_s, lost_s=lost_s, usual_s=usual_s)
 
 
 @contextmanager
@@ -225,7 +228,7 @@ def compare(model: str, one: list[Outcome], over: list[Outcome]) -> tuple[list[t
             rows.append((model, event, *("not reached" if not side else spread(side) for side in pauses), "", "", ""))
             continue
         medians = [statistics.median(side) for side in pauses]
-        longer = [longer_ms(side, event) for side in (one, over)]
+        longer = [longer_s(side, event) * 1000 for side in (one, over)]
         alone = [max(0.0, median - more) for median, more in zip(medians, longer, strict=True)]
         without = f"{alone[0]:.0f} and {alone[1]:.0f} ms" if any(longer) else ""
         more = f"{longer[0]:.0f} and {longer[1]:.0f} ms" if any(longer) else ""
@@ -234,17 +237,6 @@ def compare(model: str, one: list[Outcome], over: list[Outcome]) -> tuple[list[t
         text = f"{model}, {event}: at most {MOST:g} times as long over hosts"
         judged.append(Claim(text=text, found=f"{ratio:.2f}", holds=ratio <= MOST))
     return rows, judged
-
-
-def longer_ms(side: list[Outcome], event: str) -> float:
-    """Return by how much steps are longer with as many tasks as there are after an event, milliseconds."""
-    before, after = SIZES[event]
-    found = [
-        (one.usual_s[after] - one.usual_s[before]) * 1000
-        for one in side
-        if before in one.usual_s and after in one.usual_s
-    ]
-    return max(0.0, statistics.median(found)) if found else 0.0
 
 
 def judge(model: str, what: str, found: list[float], most_s: float) -> tuple[tuple[str, ...], Claim]:
@@ -284,7 +276,8 @@ def main() -> int:
             row, claim = judge(model, what, all_s, most_s)
             times.append(row)
             judged.append(claim)
-        times.append((model, "a step without it", spread([one.usual_s for one in found], 2)))
+        times.append((model, "a step before it has joined", spread([one.before_s for one in found], 2)))
+        times.append((model, "a step after it was lost", spread([one.usual_s for one in found], 2)))
     text = "\n".join(
         [
             head("A training over several machines", f"python -m bench.hosts --runs {given.runs}"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bench.fixed.worker import Seat, work
 from bench.peers.processes import COMPUTING, clean_up_on_sigterm
@@ -48,6 +48,7 @@ class Team:
     """The workers of one contender."""
 
     contender: Contender
+    device: Literal["cpu", "cuda"] = "cpu"
     pipes: list[Connection] = field(default_factory=list)
     processes: list[BaseProcess] = field(default_factory=list)
 
@@ -59,8 +60,9 @@ class Team:
         for rank in range(size):
             mine, theirs = context.Pipe()
             seat = Seat(
-                how=how, training=training, rank=rank, size=size, num_parts=parts, store=store, is_walled=is_walled
-            )
+                how=how, training=training, rank=rank, size=size, num_parts=parts, device=self.device, store=store,
+                is_walled=is_walled,
+            )  # fmt: skip
             process = context.Process(target=work, args=(seat, theirs), daemon=True)
             process.start()
             theirs.close()
@@ -100,7 +102,13 @@ def _receive(pipe: Connection, limit_s: float, who: str) -> Any:
 
 
 def contest(
-    training: str, size: int, contenders: Sequence[Contender], *, num_blocks: int, block_s: float
+    training: str,
+    size: int,
+    contenders: Sequence[Contender],
+    *,
+    num_blocks: int,
+    block_s: float,
+    device: Literal["cpu", "cuda"] = "cpu",
 ) -> dict[str, Paces]:
     """Return the paces of all contenders, by name.
 
@@ -114,7 +122,7 @@ def contest(
             os.environ[name] = value
         teams = []
         for contender in contenders:
-            team = Team(contender)
+            team = Team(contender, device)
             stack.callback(team.end)
             team.start(training, size, folder)
             teams.append(team)

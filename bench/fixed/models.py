@@ -50,7 +50,7 @@ class Transformer(nn.Module):
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY)
 
     def forward(self, x: Tensor) -> Tensor:
-        inside = self.tokens(x) + self.places(torch.arange(x.shape[1]))
+        inside = self.tokens(x) + self.places(torch.arange(x.shape[1], device=x.device))
         logits: Tensor = self.head(self.norm(self.blocks(inside)))
         return logits.transpose(1, 2)
 

@@ -49,6 +49,8 @@ class Seat:
     size: int
     num_parts: int | None = None
     """See `Contender`."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """On `cuda` each has a GPU of its own where there are as many, else all share the first."""
     store: str = ""
     """A file at which DDP's workers meet."""
     is_walled: bool = False
@@ -64,6 +66,7 @@ class Gate:
     """Lets a block of steps through, times each, and then waits for the next block."""
 
     pipe: Connection
+    device: torch.device
     left: int = 0
     times: list[float] = field(default_factory=list)
     since: float = 0.0
@@ -74,6 +77,8 @@ class Gate:
 
     def passed(self) -> None:
         """Take note that one step is done."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)  # the host is ahead of it
         now = time.perf_counter()
         self.times.append(now - self.since)
         self.since = now
@@ -96,7 +101,7 @@ def work(seat: Seat, pipe: Connection) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     training = TRAININGS[seat.training]
-    gate = Gate(pipe)
+    gate = Gate(pipe, _device(seat))
     try:
         if seat.how == "plain":
             _plain(training, gate)
@@ -109,6 +114,18 @@ def work(seat: Seat, pipe: Connection) -> None:
     os._exit(0)  # threads that close connections have nothing to save
 
 
+def _device(seat: Seat) -> torch.device:
+    if seat.device == "cpu":
+        return torch.device("cpu")
+    device = torch.device("cuda", seat.rank if _have_own_gpus(seat.size) else 0)
+    torch.cuda.set_device(device)
+    return device
+
+
+def _have_own_gpus(size: int) -> bool:
+    return torch.cuda.device_count() >= size
+
+
 def _enter(folder: Path, rank: int) -> None:
     """Enter walls as a person's task does, as a user of its own where that can be."""
     user = RunAs(uid=FIRST_UID) if os.geteuid() == 0 else None
@@ -118,7 +135,7 @@ def _enter(folder: Path, rank: int) -> None:
 
 
 def _plain(training: Training, gate: Gate) -> None:
-    model = training.build()
+    model = training.build().to(gate.device)
     loader = DataLoader(training.data(), batch_size=training.batch_size, shuffle=True, drop_last=True)
     _loop(training, model, model, loader, gate)
 
@@ -126,10 +143,15 @@ def _plain(training: Training, gate: Gate) -> None:
 def _ddp(training: Training, gate: Gate, seat: Seat) -> None:
     """As PyTorch's documentation teaches it, with the option that saves a copy of the gradients."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    backend = "nccl" if seat.device == "cuda" and _have_own_gpus(seat.size) else "gloo"
     dist.init_process_group(
-        "gloo", init_method=f"file://{seat.store}", rank=seat.rank, world_size=seat.size, timeout=timedelta(seconds=300)
+        backend,
+        init_method=f"file://{seat.store}",
+        rank=seat.rank,
+        world_size=seat.size,
+        timeout=timedelta(seconds=300),
     )
-    data, inner = training.data(), training.build()
+    data, inner = training.data(), training.build().to(gate.device)
     sampler: DistributedSampler[Any] = DistributedSampler(data, drop_last=True)
     all_parts = seat.num_parts or seat.size
     loader = DataLoader(data, batch_size=training.batch_size // all_parts, sampler=sampler, drop_last=True)
@@ -154,7 +176,7 @@ def _loop(
         for left in reversed(range(num_parts)):
             x, y = next(batches)
             with model.no_sync() if left and isinstance(model, DistributedDataParallel) else nullcontext():
-                loss = training.loss(model, x, y)
+                loss = training.loss(model, x.to(gate.device), y.to(gate.device))
                 if num_parts > 1:
                     loss = loss / num_parts
                 loss.backward()  # type: ignore[no-untyped-call]
@@ -164,12 +186,12 @@ def _loop(
 
 def _pliant(training: Training, gate: Gate, seat: Seat) -> None:
     _surround(seat, gate.pipe)
-    model = training.build()
+    model = training.build().to(gate.device)
     mode: Literal["fast", "exact"] = "fast" if seat.how == "fast" else "exact"
     run = Run(model, training.optimizer(model), training.data(), batch_size=training.batch_size, mode=mode)
     for x, y in _entered(_batches(run), gate):
         before = run.num_steps_done
-        run.step(training.loss(model, x, y))
+        run.step(training.loss(model, x.to(gate.device), y.to(gate.device)))
         if run.num_steps_done > before:
             gate.passed()
 

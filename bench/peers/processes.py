@@ -4,6 +4,7 @@ Every process of a session carries a mark in its environment, which its children
 whoever still carries it, and ends it by its id.
 """
 
+import compileall
 import os
 import signal
 import subprocess
@@ -31,6 +32,7 @@ class Processes:
 
     def __post_init__(self) -> None:
         clean_up_on_sigterm()
+        compileall.compile_dir(ROOT / "src", quiet=2)  # as pip does: else every process would compile what it imports
 
     def start(
         self, argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, pipe: bool = False

@@ -36,11 +36,15 @@ def until(condition: Callable[[], bool], what: str, limit_s: float, *, look_s: f
 
 
 class Server:
-    """`pliant up` on a free port of the loopback interface, with its state in `folder`."""
+    """`pliant up` on a free port of the loopback interface, with its state in `folder`.
 
-    def __init__(self, folder: Path, processes: Processes, *, slots: int, options: tuple[str, ...] = ()) -> None:
+    Args:
+        slots: None for this machine's GPUs.
+    """
+
+    def __init__(self, folder: Path, processes: Processes, *, slots: int | None, options: tuple[str, ...] = ()) -> None:
         self.home = folder / "home"
-        up = ("up", "--port", "0", "--slots", str(slots), *options)
+        up = ("up", "--port", "0", *(() if slots is None else ("--slots", str(slots))), *options)
         process = processes.start([sys.executable, "-m", "pliant.cli.app", "--home", self.home, *up])
         record = self.home / "server.json"
         until(lambda: record.exists() or process.poll() is not None, "the server listens", START_S)

@@ -3,9 +3,10 @@
 import os
 import shutil
 import signal
+import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ from bench.peers.steplog import NUM_AFTER, NUM_USUAL, Logs, Lost, lost_time, new
 from pliant.core.errors import PliantError
 
 EVENTS = ("2 → 4", "4 → 2", "2 → 3", "SIGKILL of one of 3")
+SIZES = dict(zip(EVENTS, ((2, 4), (4, 2), (2, 3), (3, 2)), strict=True))
+"""Workers before and after each event."""
 MEMORY = Path("/dev/shm")
 
 
@@ -30,6 +33,15 @@ class Outcome:
     """What a step took with each number of workers."""
     trouble: str = ""
     took_s: float = 0.0
+
+
+def longer_s(outcomes: Sequence[Outcome], event: str) -> float:
+    """Return by how much steps are longer with as many workers as there are after an event, seconds."""
+    before, after = SIZES[event]
+    found = [
+        one.usual_s[after] - one.usual_s[before] for one in outcomes if before in one.usual_s and after in one.usual_s
+    ]
+    return max(0.0, statistics.median(found)) if found else 0.0
 
 
 def play(

@@ -46,17 +46,15 @@ class Side(Protocol):
 class Pliant:
     """A real server with four slots and a job; its maximum of tasks is what changes."""
 
-    def __init__(self, place: Place, mode: str = "exact", server: Server | None = None) -> None:
-        self._place = place
-        self._mode = mode
+    def __init__(self, place: Place, mode: str = "exact", server: Server | None = None, *, device: str = "cpu") -> None:
+        self._args = (place.model, str(place.steps), mode, device)
         self._server = server or Server(place.steps.parent, place.processes, slots=4, options=OPEN)
         self._job = ""
         self._size = 0
 
     def start(self, size: int) -> None:
         self._size = size
-        place = self._place
-        self._job = self._server.submit("by_pliant.py", place.model, str(place.steps), self._mode, max_tasks=size)
+        self._job = self._server.submit("by_pliant.py", *self._args, max_tasks=size)
 
     def grow(self, num: int) -> None:
         self._size += num

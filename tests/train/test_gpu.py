@@ -33,17 +33,18 @@ def _on_a_gpu() -> None:
         pytest.skip("no CUDA device")
 
 
+@pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("autocast", [False, True], ids=["float32", "bfloat16 autocast"])
-def test_two_tasks_that_share_a_gpu_compute_what_one_does_bit_for_bit(autocast: bool) -> None:
+def test_tasks_that_share_a_gpu_compute_what_one_does_bit_for_bit(autocast: bool, size: int) -> None:
     (alone,) = run_in(1, on_gpu.train, mode="exact", autocast=autocast)
-    both = run_in(2, on_gpu.train, mode="exact", autocast=autocast)
+    tasks = run_in(size, on_gpu.train, mode="exact", autocast=autocast)
 
     assert alone["claim"] == "exact"
-    for one in both:
+    for one in tasks:
         assert one["claim"] == "exact"
         assert one["weights"] == alone["weights"]
         assert one["carried by"] == "StagedBackend"
-        assert "2 tasks share 1 GPU" in one["note"]
+        assert f"{size} tasks share 1 GPU" in one["note"]
 
 
 def test_fast_mode_computes_the_same_but_for_rounding() -> None:

@@ -4,7 +4,8 @@ Imports torch alone, so that it runs in the peers' environment as well as in Pli
 
 - `cnn`: 1-32-64 3×3 convolutions and 9216-128-10 on pictures of 28×28; 1.2 M parameters, 4.8 MB.
 - `mlp`: 784-4096-4096-1198-10; 24.9 M parameters, 99.6 MB.
-- `adam5`, `adam100`, `adam500`: 784-H-H-10; parameters and Adam's moments are 5, 100 and 500 MB together. Pliant alone.
+- `adam5`, `adam100`, `adam500`, `adam1000`: 784-H-H-10; parameters and Adam's moments are as many MB together. Pliant
+  alone.
 
 The first two are trained by SGD without momentum, so that the state is the parameters; the global batch is 64 samples;
 one thread computes.
@@ -21,7 +22,7 @@ from torch.utils.data import TensorDataset
 BATCH_SIZE = 64
 NUM_SAMPLES = 6400
 SIDE = 28
-WIDTHS = {"adam5": 360, "adam100": 2520, "adam500": 6073}
+WIDTHS = {"adam5": 360, "adam100": 2520, "adam500": 6073, "adam1000": 8739}
 
 
 def build(name: str) -> nn.Module:
