@@ -30,7 +30,7 @@ from bench._report import Claim, finish, head, spread, table, verdicts
 from bench.peers.page import MODELS
 from bench.peers.processes import SETTINGS
 from bench.peers.server import OPEN, Server, until
-from bench.peers.session import EVENTS, Outcome, longer_s, open_place, play
+from bench.peers.session import EVENTS, Outcome, longer_s, open_place, play, wait_half_a_step
 from bench.peers.sides import KINDS, Place, Pliant
 from bench.peers.spare import SpareMemory
 from bench.peers.steplog import NUM_USUAL, Logs, new_steps, usual_by_size
@@ -79,6 +79,11 @@ class Pool:
             return {one.name for one in self.server.client.machines.list() if one.state == "in use"}
 
         until(lambda: set(names) <= here(), f"{', '.join(names)} are there", LIMIT_S)
+
+    def starts_on(self, name: str) -> bool:
+        """Tell whether a task of the job is there, or is being started."""
+        (job,) = [job for job in self.server.client.jobs().jobs if not job.ended]
+        return any(task.node_id == name for task in self.server.client.job(job.id).tasks)
 
     def last(self, _logs: Logs) -> int:
         """Return the process of the task that was started last."""
@@ -147,7 +152,7 @@ def play_join_and_loss(model: str) -> JoinAndLoss:
     """Let a host join a training, and lose it again."""
     own = {max(ALL)}
     others = ALL - own or ALL
-    spare = SpareMemory(model)
+    spare, more_spare = SpareMemory(model), SpareMemory(model)
     with open_hosts() as hosts, open_place(model, Path(sys.executable)) as place:
         with on_processors(others):
             pool, logs = begin(hosts, place), Logs(place.steps)
@@ -157,22 +162,24 @@ def play_join_and_loss(model: str) -> JoinAndLoss:
         pool.server.submit("by_pliant.py", model, str(place.steps), "exact", max_tasks=4)
         until(lambda: _size(logs) == 3, "three tasks train", LIMIT_S)
         spare.hold()
+        more_spare.hold()
         until(lambda: _num_steps(logs, size=3) >= NUM_USUAL, "steps of three", LIMIT_S)
         before_s = usual_by_size(logs.read())[3]
         spare.free()
         began_at = time.monotonic()
         pool.join("d", own)
-        until(lambda: _size(logs) == 4, "the host that has joined trains", LIMIT_S)
-        joined_s = next(step.at for step in logs.read() if step.size == 4) - began_at
+        until(lambda: pool.starts_on("d"), "a task of the host that has joined", LIMIT_S, look_s=0.2)
+        more_spare.free()  # what its agent and its zygote needed was freed before
+        joined_s = _step_after(logs, began_at, size=4) - began_at
         spread_processes()
         spare.hold()
         until(lambda: _num_steps(logs, size=4) >= NUM_USUAL, "steps of four", LIMIT_S)
+        wait_half_a_step(logs, time.monotonic() + LIMIT_S)
         lost_at = time.monotonic()
         hosts["d"].kill(silently=True)
         time.sleep(LEASE_S - 0.2)  # nothing happens before it is over
         spare.free()
-        until(lambda: _size(logs) == 3, "the others train on", LIMIT_S)
-        lost_s = next(step.at for step in new_steps(logs.read()) if step.at > lost_at and step.size == 3) - lost_at
+        lost_s = _step_after(logs, lost_at, size=3) - lost_at
         done = _num_steps(logs, size=3)
         until(lambda: _num_steps(logs, size=3) >= done + NUM_USUAL, "more steps of three", LIMIT_S)
         last = [step.at for step in new_steps(logs.read())][-NUM_USUAL:]
@@ -204,6 +211,18 @@ def spread_processes() -> None:
         for thread in Path(f"/proc/{pid}/task").glob("*"):
             with suppress(OSError):
                 os.sched_setaffinity(int(thread.name), ALL)
+
+
+def _step_after(logs: Logs, at: float, *, size: int) -> float:
+    """Wait for the first new step after `at` of so many tasks; return when it was done."""
+    found: list[float] = []
+
+    def is_there() -> bool:
+        found.extend(step.at for step in new_steps(logs.read()) if step.at > at and step.size == size)
+        return bool(found)
+
+    until(is_there, f"{size} tasks train", LIMIT_S)
+    return found[0]
 
 
 def _size(logs: Logs) -> int:

@@ -100,7 +100,7 @@ def _events(
         spare.free()
         if event == EVENTS[3]:
             pid = victim(logs)
-            _wait_half_a_step(logs, deadline)
+            wait_half_a_step(logs, deadline)
         since = time.monotonic()
         change()
         _wait(logs, since, size, f"steps after {event}", deadline)
@@ -125,7 +125,7 @@ def _last(logs: Logs) -> int:
     return members[max(members)]
 
 
-def _wait_half_a_step(logs: Logs, deadline: float) -> None:
+def wait_half_a_step(logs: Logs, deadline: float) -> None:
     """Return in the middle of a step: what a loss costs depends on when in a step it comes."""
     steps = logs.read()
     usual_s, done = usual_by_size(steps)[steps[-1].size], new_steps(steps)[-1].number
