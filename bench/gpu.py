@@ -121,9 +121,10 @@ def against_ddp(sizes: Iterable[int], rounds: int, device: Device) -> Results:
     found: Results = {}
     for training, size in product(TRAININGS, sizes):
         exact = Contender(name=EXACT, how="exact", num_parts=default_parts(training))
-        found[training, size] = contest(
+        found[training, size] = paces = contest(
             training, size, (DDP, FAST, exact), num_blocks=2 * rounds, block_s=1.0, device=device
         )
+        print(training, size, {who: f"{pace.median * 1000:.2f} ms" for who, pace in paces.items()}, flush=True)
     return found
 
 
@@ -203,6 +204,7 @@ def page_changes(models: Sequence[str], device: Device) -> tuple[str, list[Claim
     troubles = []
     for model in models:
         outcome = changes(model, device)
+        print(model, f"{outcome.took_s:.0f} s", outcome.trouble, flush=True)
         more_rows, more_claims = rows_of_changes(model, outcome)
         rows += more_rows
         claims += more_claims
