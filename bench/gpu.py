@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import torch
 from torch import nn
@@ -31,6 +31,9 @@ from torch.utils.data import TensorDataset
 
 from bench._report import Claim, finish, head, spread, table, verdicts
 from bench.fixed.contest import Contender, contest
+from bench.fixed.worker import Device
+from bench.peers.page import MODELS
+from bench.peers.scripts.workload import WIDTHS
 from bench.peers.server import OPEN, Server
 from bench.peers.session import EVENTS, Outcome, play
 from bench.peers.sides import KINDS, Place, Pliant
@@ -38,7 +41,6 @@ from bench.steps import DDP, EXACT, FAST, Results, default_parts, ratio
 from pliant.core.job import Mode
 from pliant.train import Run
 
-Device = Literal["cuda", "cpu"]
 PARTS: Final = ("alone", "ddp", "changes")
 TRAININGS: Final = ("cnn", "mlp", "mlp100", "transformer")
 BATCH, WIDTH = 512, 2048
@@ -217,11 +219,12 @@ def page_changes(models: Sequence[str], device: Device) -> tuple[str, list[Claim
 def main() -> int:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=100, help="alone, in a round (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="alone; against DDP, two turns each (%(default)s)")
     parser.add_argument("--width", type=int, default=WIDTH, help="of the layers; 8192 keeps the GPU busy, not the host")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what is measured (all of it)")
-    parser.add_argument("--models", nargs="+", default=["cnn", "adam1000"], help="whose size changes")
+    names = [*MODELS, *WIDTHS]
+    parser.add_argument("--models", nargs="+", choices=names, default=["cnn", "adam1000"], help="of the changes")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: to try out all but `alone`")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()

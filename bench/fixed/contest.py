@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from bench.fixed.worker import Seat, work
+from bench.fixed.worker import Device, Seat, work
 from bench.peers.processes import COMPUTING, clean_up_on_sigterm
 
 START_S = 120.0
@@ -48,7 +48,7 @@ class Team:
     """The workers of one contender."""
 
     contender: Contender
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Device = "cpu"
     pipes: list[Connection] = field(default_factory=list)
     processes: list[BaseProcess] = field(default_factory=list)
 
@@ -108,7 +108,7 @@ def contest(
     *,
     num_blocks: int,
     block_s: float,
-    device: Literal["cpu", "cuda"] = "cpu",
+    device: Device = "cpu",
 ) -> dict[str, Paces]:
     """Return the paces of all contenders, by name.
 

@@ -37,6 +37,7 @@ from pliant.train.group.membership import TaskMembership
 
 LOOPBACK = "127.0.0.1"
 MANY_EPOCHS = 1_000_000
+Device = Literal["cpu", "cuda"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ class Seat:
     size: int
     num_parts: int | None = None
     """See `Contender`."""
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Device = "cpu"
     """On `cuda` each has a GPU of its own where there are as many, else all share the first."""
     store: str = ""
     """A file at which DDP's workers meet."""
