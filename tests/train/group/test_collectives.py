@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ import pytest
 import torch
 
 from pliant.train.errors import GenerationLost
-from pliant.train.group import collectives
+from pliant.train.group import collectives, gloo
 from pliant.train.group.collectives import Group, GroupSpec, connect, num_closing_groups
 from pliant.train.group.rendezvous import RendezvousServer
 from pliant.train.group.staged import StagedBackend
@@ -248,15 +249,23 @@ group = connect(spec, address=("127.0.0.1", int(sys.argv[1])), prefix="1")
 group.all_reduce([torch.ones(1)], is_lost=lambda: False)
 group.receive(torch.ones(1), 0)
 print("connected", flush=True)
-sys.stdin.read()
+"""
+STANDS = "sys.stdin.read()"
+STOPS_IN_A_MESSAGE = """
+import os, signal
+output = torch.zeros(1 << 24)
+group.start_all_to_all(output, torch.ones(1 << 24), received=[1 << 23] * 2, sent=[1 << 23] * 2)
+while not output[0]:
+    pass
+os.kill(os.getpid(), signal.SIGSTOP)
 """
 
 
 @contextmanager
-def stopped_peer() -> Iterator[Group]:
-    """Yield a group whose other member is a process that was stopped in it."""
+def stopped_peer(then: str = STANDS) -> Iterator[Group]:
+    """Yield a group whose other member is a process that was stopped in it, or stops itself."""
     rendezvous = RendezvousServer("127.0.0.1", key=KEY)
-    command = [sys.executable, "-c", PEER, str(rendezvous.port), str(PATIENCE_S)]
+    command = [sys.executable, "-c", PEER + then, str(rendezvous.port), str(PATIENCE_S)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as peer:
         try:
             assert peer.stdout is not None
@@ -267,7 +276,8 @@ def stopped_peer() -> Iterator[Group]:
             group.all_reduce([torch.ones(1)], is_lost=never)
             group.send(torch.ones(1), 1)
             assert peer.stdout.readline() == "connected\n"
-            peer.send_signal(signal.SIGSTOP)
+            if then == STANDS:
+                peer.send_signal(signal.SIGSTOP)
             yield group
             group.drop()
             wait_until(lambda: num_closing_groups() == 0, "the group is gone while its peer still stands")
@@ -321,6 +331,21 @@ def test_nothing_is_written_any_more_once_a_lost_group_is_gone() -> None:
         wait_until(lambda: group.has_ended, "all that the group did is over")
         before = tensor.clone()
     assert torch.equal(tensor, before)  # the peer was killed meanwhile
+
+
+@pytest.mark.timeout(120)
+def test_what_was_in_the_middle_of_a_message_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """gloo tells operations that have not begun to send that their connection has ended, and no others."""
+    monkeypatch.setattr(gloo, "OPERATION_TIMEOUT", timedelta(seconds=2))
+    with stopped_peer(STOPS_IN_A_MESSAGE) as group:
+        output = torch.zeros(1 << 24)
+        group.start_all_to_all(output, torch.ones(1 << 24), received=[1 << 23] * 2, sent=[1 << 23] * 2)
+        with suppress(GenerationLost):  # on a slow machine the peer may have stopped when all was sent
+            group.wait(is_lost=lambda: True)
+
+        group.drop()
+
+        wait_until(lambda: group.has_ended, "its time is over")
 
 
 @pytest.mark.timeout(120)

@@ -1,5 +1,6 @@
 """What a generation's first step needs is there before it; what a training has is kept for other numbers of members."""
 
+import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -91,6 +92,27 @@ def test_memory_of_a_lost_generation_that_goes_on_is_not_used(layout: BucketLayo
 
     new = [kept.sets[0].buffers[0], kept.received(0, 0, NUM_ELEMENTS)]
     assert not {one.data_ptr() for one in old} & {one.data_ptr() for one in new}
+
+
+def test_memory_of_a_lost_generation_that_goes_on_is_given_back_whoever_refers_to_it() -> None:
+    """gloo may hold it for hours."""
+    num_elements, a_page = 1 << 20, mmap.PAGESIZE // 4
+    layout = BucketLayout([torch.nn.Parameter(torch.zeros(num_elements))], num_tail=0, bytes_at_most=4 * num_elements)
+    kept = SumMemory(layout)
+    kept.begin(1)
+    held = [kept.sets[0].buffers[0], kept.received(0, 0, num_elements)]
+    neighbours = [torch.ones(num_elements) for _ in held]
+    for buffer in held:
+        buffer.fill_(1)
+
+    kept.put_aside(SimpleNamespace(has_ended=False))
+    kept.begin(1)
+
+    for buffer in held:
+        assert not buffer[a_page:-a_page].any(), "a page that is not there is read as zeros"
+        buffer.fill_(2)  # as who still writes to it
+        assert buffer.min() == 2
+    assert all(neighbour.min() == 1 for neighbour in neighbours)
 
 
 def test_very_much_is_left_to_the_first_step(layout: BucketLayout, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,9 @@
 Facts of gloo that shape this file:
 - it has no abort, and its destructor waits for its operations; `abort` shuts the connections of exactly this group
   down, which ends the operations in them with an error, here and at the peers;
-- but an operation that writes at the moment when its peer goes away, and waits for nothing else, is not told: its write
-  joins those that wait after these were told. It keeps two threads and its tensor until its time-out. Its group is
-  closed late (`num_closing_groups` counts it until then);
+- but an operation is told of a connection's end only if it has not begun to send in it, or to receive. One that waits
+  for the rest of a message alone keeps a thread and its tensors until its time-out, as happens in every second loss of
+  a host that says nothing. Its group is closed late (`num_closing_groups` counts it until then);
 - a dead peer is seen as a closed connection by its neighbours only, and the others see it when those close theirs;
 - an operation that was given up may still write into its tensor until the connections are shut down;
 - it takes in whoever connects. So its port is closed to new connections once all members are connected, and the members

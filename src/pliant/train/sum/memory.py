@@ -5,14 +5,17 @@ host may have to find it first. For 100 MB that takes longer than the sum itself
 
 - buffers that receive are as large as a bucket, for whatever number of members, and each generation uses what it needs;
 - those of a lost generation may still be written to. They are put aside, and used again if all of its operations have
-  ended when the next step begins, as they nearly always have;
+  ended when the next step begins. gloo may hold some for hours; then they take no memory meanwhile;
 - what the first step of a generation will need beyond that is made and touched while the generation still connects
   (`prepare`), when nobody waits for it.
 
 Knows nothing of groups but whether they have ended.
 """
 
+import ctypes
+import mmap
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -85,9 +88,12 @@ class SumMemory:
 
     def begin(self, num_sets: int) -> None:
         """Have so many sets, of undefined contents, for the next step."""
-        aside, self._aside = self._aside, None
-        if aside is not None and aside[0].has_ended:
-            _, self.sets, self._received = aside
+        if self._aside is not None:
+            (group, sets, received), self._aside = self._aside, None
+            if group.has_ended:
+                self.sets, self._received = sets, received
+            else:
+                _give_pages_back((*(buffer for one in sets for buffer in one.buffers), *received.values()))
         if len(self.sets) == num_sets:
             return
         del self.sets[num_sets:]
@@ -126,3 +132,16 @@ class SumMemory:
         self.sets, self._received, self._aside = [], {}, None
         with self._lock:
             self._spare_sets, self._spare_received = [], {}
+
+
+def _give_pages_back(buffers: Iterable[torch.Tensor]) -> None:
+    """Let these buffers take no memory, whoever still refers to them: whatever is written to them is lost.
+
+    Their addresses stay theirs, so that who writes to them does no harm.
+    """
+    libc = ctypes.CDLL(None)
+    for buffer in buffers:
+        begin = -(-buffer.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE  # whole pages alone: others have the rest
+        length = (buffer.data_ptr() + buffer.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - begin
+        if buffer.device.type == "cpu" and length > 0:
+            libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(length), mmap.MADV_DONTNEED)
