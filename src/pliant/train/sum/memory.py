@@ -5,7 +5,7 @@ host may have to find it first. For 100 MB that takes longer than the sum itself
 
 - buffers that receive are as large as a bucket, for whatever number of members, and each generation uses what it needs;
 - those of a lost generation may still be written to. They are put aside, and used again if all of its operations have
-  ended when the next step begins. gloo may hold some for hours; then they take no memory meanwhile;
+  ended when the next step begins. gloo may hold some for hours; those take no memory from the step after that on;
 - what the first step of a generation will need beyond that is made and touched while the generation still connects
   (`prepare`), when nobody waits for it.
 
@@ -17,12 +17,16 @@ import mmap
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import torch
+from torch.multiprocessing import reductions
 
 from pliant.core.job import MAX_VIRTUAL_WORKERS
 from pliant.train.sum.buckets import BucketLayout, BufferSet, GradientBucket
+
+_WeakStorage: Any = reductions.StorageWeakRef
+"""It has no types."""
 
 MAX_PREPARED_BYTES: Final = 2 << 30
 """More is not touched beforehand: the other members wait for who connects, and not for long."""
@@ -52,6 +56,8 @@ class SumMemory:
         self._received: _Received = {}
         self._aside: tuple[Ending, list[BufferSet], _Received] | None = None
         """What a lost generation has used, and that generation's group."""
+        self._left: list[Any] = []
+        """Weak references to the storages that one has used which had not ended when they were needed."""
         self._lock = threading.Lock()
         """Of what follows, of which a connecting thread knows."""
         self._num_sets = 0
@@ -88,12 +94,15 @@ class SumMemory:
 
     def begin(self, num_sets: int) -> None:
         """Have so many sets, of undefined contents, for the next step."""
+        _give_pages_back(self._left)
+        self._left = []
         if self._aside is not None:
             (group, sets, received), self._aside = self._aside, None
             if group.has_ended:
                 self.sets, self._received = sets, received
-            else:
-                _give_pages_back((*(buffer for one in sets for buffer in one.buffers), *received.values()))
+            else:  # gradients of the step before may be among them, so that pages are given back by the step after
+                buffers = (*(buffer for one in sets for buffer in one.buffers), *received.values())
+                self._left = [_WeakStorage(buffer.untyped_storage()) for buffer in buffers]
         if len(self.sets) == num_sets:
             return
         del self.sets[num_sets:]
@@ -129,19 +138,22 @@ class SumMemory:
 
     def close(self) -> None:
         """Drop all buffers."""
-        self.sets, self._received, self._aside = [], {}, None
+        self.sets, self._received, self._aside, self._left = [], {}, None, []
         with self._lock:
             self._spare_sets, self._spare_received = [], {}
 
 
-def _give_pages_back(buffers: Iterable[torch.Tensor]) -> None:
-    """Let these buffers take no memory, whoever still refers to them: whatever is written to them is lost.
+def _give_pages_back(storages: Iterable[Any]) -> None:
+    """Let what somebody still refers to take no memory: whatever is written to it is lost.
 
-    Their addresses stay theirs, so that who writes to them does no harm.
+    The addresses stay theirs, so that who writes there does no harm. What nobody refers to is free already, and the
+    next buffers are made of it.
     """
     libc = ctypes.CDLL(None)
-    for buffer in buffers:
-        begin = -(-buffer.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE  # whole pages alone: others have the rest
-        length = (buffer.data_ptr() + buffer.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - begin
-        if buffer.device.type == "cpu" and length > 0:
-            libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(length), mmap.MADV_DONTNEED)
+    for storage in storages:
+        found: Any = torch.UntypedStorage._new_with_weak_ptr(storage.cdata)
+        if found is not None and found.device.type == "cpu":
+            begin = -(-found.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE  # whole pages alone: others have the rest
+            end = (found.data_ptr() + found.nbytes()) // mmap.PAGESIZE * mmap.PAGESIZE
+            if begin < end:
+                libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), mmap.MADV_DONTNEED)
