@@ -5,9 +5,10 @@ with two, one and one slots. A job with the V of four tasks goes 2 → 4 → 2 �
 SIGKILL in the middle of a step, several times over in every session; in the same run the same is done on one machine.
 What a change costs is the longest gap between steps around it, beyond the usual step before it. Where more tasks share
 two processors their usual step is longer: that is told beside it. A host joins while a job could use its slot: from the
-start of its agent, a new process, to the first step with a task there. Until then it has a processor of its own, as a
-machine that joins has, and the others have the rest. A host loses its power: from that to the next step of the others,
-who hear nothing of it until the lease is over. Beside both stands how long one step of the others takes.
+start of its agent, a new process, to the first step that a task there has computed in. Until then it has a processor
+of its own, as a machine that joins has, and the others have the rest. A host loses its power: from that to the next
+step of the others, who hear nothing of it until the lease is over. Beside both stands how long one step of the others
+takes.
 
 Claims: a change over hosts takes at most 1.3 times as long as on one machine, a join 5 s, a loss the lease and 0.5 s.
 """
@@ -141,7 +142,7 @@ class JoinAndLoss:
     before_s: float
     """A step before it came, of tasks that share the other processors."""
     joined_s: float
-    """From the start of its agent to the first step with it."""
+    """From the start of its agent to the first step that it has computed in."""
     lost_s: float
     """From its loss to the next step without it."""
     usual_s: float
@@ -170,7 +171,7 @@ def play_join_and_loss(model: str) -> JoinAndLoss:
         pool.join("d", own)
         until(lambda: pool.starts_on("d"), "a task of the host that has joined", LIMIT_S, look_s=0.2)
         more_spare.free()  # what its agent and its zygote needed was freed before
-        joined_s = _step_after(logs, began_at, size=4) - began_at
+        joined_s = _step_of_last(logs, began_at, size=4) - began_at
         spread_processes()
         spare.hold()
         until(lambda: _num_steps(logs, size=4) >= NUM_USUAL, "steps of four", LIMIT_S)
@@ -222,6 +223,21 @@ def _step_after(logs: Logs, at: float, *, size: int) -> float:
         return bool(found)
 
     until(is_there, f"{size} tasks train", LIMIT_S)
+    return found[0]
+
+
+def _step_of_last(logs: Logs, at: float, *, size: int) -> float:
+    """Wait for the first step of so many tasks that the last of them notes; return when it was done.
+
+    The others note one before it: they had computed that one when the last task joined, and it got their sum.
+    """
+    found: list[float] = []
+
+    def is_there() -> bool:
+        found.extend(step.at for step in logs.read() if step.at > at and (step.size, step.rank) == (size, size - 1))
+        return bool(found)
+
+    until(is_there, f"a step that the last of {size} tasks computes in", LIMIT_S)
     return found[0]
 
 
