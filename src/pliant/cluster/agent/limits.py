@@ -54,7 +54,7 @@ class NodeLimits:
         self._gpu_memory = GpuMemoryCheck(devices)
         self._inspector = Inspector(env, deadline_s=DISK_DEADLINE_S)
         self._num_asked = 0
-        self._disk_at = 0.0
+        self._disk_at: float | None = None
         self.fileno = self._inspector.fileno
         self.close = self._inspector.close
 
@@ -81,7 +81,11 @@ class NodeLimits:
     def _measure(self, living: Collection[TaskProcess]) -> None:
         """Have logs cut, and ask which jobs hold too much of the disk, unless that was asked a moment ago."""
         now = time.monotonic()
-        if not living or self._inspector.is_asked or now < self._disk_at:
+        if not living or self._inspector.is_asked:
+            return
+        if self._disk_at is None:
+            self._disk_at = now + DISK_EVERY_S  # the process that looks would begin beside the first task
+        if now < self._disk_at:
             return
         self._disk_at = now + DISK_EVERY_S
         if self._max_log_bytes is not None:

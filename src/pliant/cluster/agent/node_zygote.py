@@ -59,6 +59,11 @@ class NodeZygote:
             self.tell()
         return self._process
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether it has imported what tasks need."""
+        return self._process is not None and self._process.warm is not None
+
     def tell(self) -> None:
         """Say how ready it is."""
         self._send(_readiness(self._process))

@@ -36,7 +36,7 @@ class Remains:
         self._max_log_bytes = max_log_bytes
         self._groups = ControlGroups(owner)
         self._inspector = Inspector(env)
-        self._inspector.prepare()
+        self.prepare = self._inspector.prepare
         self.fileno = self._inspector.fileno
         self.wait_s = self._inspector.wait_s
 

@@ -62,6 +62,8 @@ _KEEP_RECORDS_S: Final = 86_400.0
 _EXIT_CODE_TIMEOUT_S: Final = 20.0
 """A process is gone this long before its exit code counts as unknown, though the zygote that writes it down lives."""
 _POLL_S: Final = 0.005
+_BEGIN_S: Final = 2.0
+"""So long after a task was started no process is that can wait: both would share a processor."""
 _SPENT_IDS_PER_MESSAGE: Final = 1000
 _NOT_BEGUN: Final = "was ended before its files were on this machine"
 _NOT_BROUGHT: Final = "its files could not be brought to this machine: {}"
@@ -116,6 +118,8 @@ class Tasks:
             selector.register(self._files, selectors.EVENT_READ, self._take_files)
         self._state_dir = settings.state_dir.absolute()
         self._tasks: dict[TaskId, TaskProcess] = {}
+        self._began_at = 0.0
+        """When the newest one was started."""
         self._spent: set[TaskId] = set()
         self.exits = ExitReports(self._state_dir, send)
         self._spaces = Spaces(self._state_dir, settings.memory_root)
@@ -204,6 +208,13 @@ class Tasks:
         self._look(self._tasks.values())
         self._take_facts()
         self._limits.enforce(self._tasks)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Start what looks at the files of tasks that have ended, unless the zygote begins, or a task does."""
+        begins = any(task.record.pid is None and task.end is None for task in self._tasks.values())
+        if self._zygote.is_warm and not begins and time.monotonic() > self._began_at + _BEGIN_S:
+            self._remains.prepare()
 
     def wait_s(self) -> float | None:
         """Return after how many seconds `advance` is to be called though no file is ready; None: whenever."""
@@ -239,6 +250,7 @@ class Tasks:
             self._sidecars.take(message)
         elif isinstance(message, Started):
             started = replace(task.record, pid=message.pid, stamp=message.stamp)
+            self._began_at = time.monotonic()
             self._watch(task, replace(started, zygote_pid=zygote.pid, zygote_stamp=zygote.stamp))
         else:
             self._end(task, message.exit_code, message.error, message.cause)

@@ -285,9 +285,8 @@ def warm_up(modules: Sequence[str]) -> dict[str, str]:
     sys.stdout.flush()  # or every child would say it again
     for finalizer in getattr(weakref.finalize, "_registry", ()):  # without it tasks end as they did, later
         finalizer.atexit = False  # torch has 174, one for each library of operators: 40 to 80 ms at every task's end
-    gc.collect()
+    gc.freeze()  # what is here is shared with all children: no look for garbage touches its pages, not even a first one
     gc.enable()
-    gc.freeze()  # what is here now is shared with all children; do not touch its pages again
     return missing
 
 
