@@ -58,6 +58,11 @@ class NodeLimits:
         self.fileno = self._inspector.fileno
         self.close = self._inspector.close
 
+    def prepare(self) -> None:
+        """Start the process that measures, if there is something to measure, before there is a first task."""
+        if self._max_disk_bytes is not None or self._max_log_bytes is not None:
+            self._inspector.prepare()
+
     def enforce(self, tasks: Mapping[TaskId, TaskProcess]) -> None:
         """End the tasks that use too much, and all tasks of jobs that do; no call waits for a disk."""
         living = [task for task in tasks.values() if task.pidfd is not None and not task.cause]

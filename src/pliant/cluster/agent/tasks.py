@@ -211,10 +211,11 @@ class Tasks:
         self._prepare()
 
     def _prepare(self) -> None:
-        """Start what looks at the files of tasks that have ended, unless the zygote begins, or a task does."""
+        """Start what looks at the files of tasks, unless the zygote begins, or a task does."""
         begins = any(task.record.pid is None and task.end is None for task in self._tasks.values())
         if self._zygote.is_warm and not begins and time.monotonic() > self._began_at + _BEGIN_S:
             self._remains.prepare()
+            self._limits.prepare()
 
     def wait_s(self) -> float | None:
         """Return after how many seconds `advance` is to be called though no file is ready; None: whenever."""
