@@ -48,6 +48,8 @@ LEASE_S: Final = 2.0
 LOSS_S: Final = LEASE_S + 0.5
 ALL: Final = frozenset(os.sched_getaffinity(0))
 ROUNDS: Final = 4
+NUM_JOINS: Final = 2
+"""So many hosts join, and are lost, for each session: one takes 40 s."""
 SESSION_S: Final = 600.0
 CHANGES: Final = (
     *("model", "event", "on one machine, ms", "over hosts, ms", "ratio"),
@@ -305,7 +307,7 @@ def main() -> int:
         ]
         rows, claims = compare(model, *sides.values())
         changes, judged = changes + rows, judged + claims
-        found = [play_join_and_loss(model) for _ in range(given.runs)]
+        found = [play_join_and_loss(model) for _ in range(NUM_JOINS * given.runs)]
         joined, lost = [one.joined_s for one in found], [one.lost_s for one in found]
         for what, all_s, most_s in (("a host joins", joined, JOIN_S), ("a host is lost", lost, LOSS_S)):
             row, claim = judge(model, what, all_s, most_s)

@@ -138,8 +138,8 @@ class NodeCluster:
             self._seen = seen = Observation(nodes=(self._own_node(),), tasks=tuple(self._tasks.values()))
         return seen
 
-    def unsteady_nodes(self) -> Collection[NodeId]:
-        return ()
+    def unsteady_nodes(self) -> Mapping[NodeId, float]:
+        return {}
 
     def silent_nodes(self) -> Collection[NodeId]:
         return ()

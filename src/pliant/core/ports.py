@@ -174,8 +174,11 @@ class Cluster(Protocol):
         """Return the nodes that nothing is heard of just now: whoever is silent there may be cut off, and not hang."""
         ...
 
-    def unsteady_nodes(self) -> Collection[NodeId]:
-        """Return the nodes that are silent, or heard again, since a moment only: who is there may be heard yet."""
+    def unsteady_nodes(self) -> Mapping[NodeId, float]:
+        """Return the nodes that are silent, or heard again, since a moment only: who is there may be heard yet.
+
+        Each with the seconds that it stays so if nothing more is heard of it.
+        """
         ...
 
     def free_address(self, node_id: NodeId) -> Address:

@@ -89,14 +89,14 @@ class SimCluster:
         """What machines tell of themselves."""
         self.silent: frozenset[NodeId] = frozenset()
         """Machines that nothing is heard of."""
-        self.unsteady: frozenset[NodeId] = frozenset()
-        """Machines that are silent, or heard again, since a moment only."""
+        self.unsteady: Mapping[NodeId, float] = {}
+        """Machines that are silent, or heard again, since a moment only, and for how long they stay so."""
         self.users: frozenset[str] = frozenset()
         """Of the operating system, that processes can run as."""
 
     # the port
 
-    def unsteady_nodes(self) -> Collection[NodeId]:
+    def unsteady_nodes(self) -> Mapping[NodeId, float]:
         return self.unsteady
 
     def silent_nodes(self) -> Collection[NodeId]:

@@ -1,6 +1,8 @@
 """How long nothing was heard of machines, on clocks that tests move."""
 
-from pliant.cluster.joined.hearing import END_S, SILENT_S, Hearing, ListenedTime
+import pytest
+
+from pliant.cluster.joined.hearing import END_S, RETURN_S, RETURNING_S, SILENT_S, Hearing, ListenedTime
 
 
 class Clock:
@@ -72,3 +74,28 @@ def test_a_machine_that_a_server_has_not_met_or_has_given_up_is_away() -> None:
     for one in (heard(listened, is_met=False), heard(listened, is_gone=True)):
         assert one.is_silent(listened)
         assert one.is_away(listened)
+
+
+def test_a_machine_is_unsteady_until_it_is_away_and_says_for_how_long() -> None:
+    clock = Clock()
+    listened = ListenedTime(2.0, clock)
+    one = heard(listened)
+    listen(listened, clock, RETURN_S - 0.1)
+    assert one.unsteady_s(listened) is None
+    listen(listened, clock, 0.2)
+    assert one.unsteady_s(listened) == pytest.approx(1.3)
+    listen(listened, clock, 1.4)
+    assert one.unsteady_s(listened) is None, "it is away"
+
+
+def test_a_machine_that_returns_is_unsteady_for_a_while() -> None:
+    clock = Clock()
+    listened = ListenedTime(2.0, clock)
+    one = heard(listened)
+    listen(listened, clock, 1.0)
+    one.note(listened, 600.0)
+    assert one.unsteady_s(listened) == pytest.approx(2.0)
+    for _ in range(round(RETURNING_S * 2) + 1):
+        listen(listened, clock, RETURN_S - 0.1)
+        one.note(listened, 600.0)
+    assert one.unsteady_s(listened) is None

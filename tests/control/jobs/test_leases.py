@@ -1,8 +1,10 @@
 """Leases run on the time that somebody listened; whoever is silent for too long is told once."""
 
+import math
+
 import pytest
 
-from pliant.control.jobs.leases import STARTING_FACTOR, Leases
+from pliant.control.jobs.leases import AGAIN_S, STARTING_FACTOR, Leases
 from pliant.core.job import TaskId
 from pliant.core.link import Hello, Pulse, Ready
 
@@ -125,3 +127,12 @@ def test_the_example_of_the_module_is_true() -> None:
 
     assert not any(ended[:13])
     assert sum(ended, ()) == (A,)
+
+
+@pytest.mark.parametrize(("doubt_s", "told_after_s"), [(0.1, 0.1), (AGAIN_S, 0.3), (10.0, 0.3), (math.inf, 0.3)])
+def test_a_task_in_doubt_is_looked_at_again_as_soon_as_more_is_known(doubt_s: float, told_after_s: float) -> None:
+    leases = Leases(2.0)
+    leases.listen(0.0)
+    leases.wait_again(A, doubt_s)
+
+    assert listened(leases, 0.0, 5.0) == {A: told_after_s}

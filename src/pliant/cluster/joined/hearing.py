@@ -70,12 +70,16 @@ class Hearing:
         """Tell whether nothing was heard of it for a moment."""
         return self.is_gone or not self.is_met or listened.total_s - self.listened_at >= SILENT_S
 
-    def is_unsteady(self, listened: ListenedTime) -> bool:
-        """Tell whether it is silent since a moment only, or heard again since a moment only."""
+    def unsteady_s(self, listened: ListenedTime) -> float | None:
+        """Return how long it stays unsteady if nothing more is heard, seconds; None if it is not.
+
+        It is while it is silent since a moment only, or heard again since a moment only.
+        """
         if self.is_away(listened):
-            return False
+            return None
+        silent_s = listened.total_s - self.listened_at
         is_returning = self.returned_at is not None and listened.total_s - self.returned_at < RETURNING_S
-        return is_returning or listened.total_s - self.listened_at >= RETURN_S
+        return listened.lease_s - silent_s if is_returning or silent_s >= RETURN_S else None
 
     def is_away(self, listened: ListenedTime) -> bool:
         """Tell whether nothing was heard of it for its lease."""

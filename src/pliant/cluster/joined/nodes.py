@@ -119,8 +119,9 @@ class ClusterOfNodes:
     def silent_nodes(self) -> Collection[NodeId]:
         return frozenset(node_id for node_id, one in self._all() if one.hearing.is_silent(self.listened))
 
-    def unsteady_nodes(self) -> Collection[NodeId]:
-        return frozenset(node_id for node_id, one in self._all() if one.hearing.is_unsteady(self.listened))
+    def unsteady_nodes(self) -> Mapping[NodeId, float]:
+        found = ((node_id, one.hearing.unsteady_s(self.listened)) for node_id, one in self._all())
+        return {node_id: left_s for node_id, left_s in found if left_s is not None}
 
     def measured(self) -> Mapping[NodeId, MeasuredMachine]:
         found: dict[NodeId, MeasuredMachine] = {}

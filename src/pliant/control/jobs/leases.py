@@ -29,7 +29,7 @@ STARTING_FACTOR: Final = 15.0
 """A task that is not ready yet, or has closed its link itself, has a lease this much longer: imports and exit handlers
 may hold Python's interpreter lock."""
 AGAIN_S: Final = 0.25
-"""A task of which nobody knows whether it is to blame is looked at again so much later."""
+"""A task of which nobody knows whether it is to blame is looked at again so much later, or when that is known."""
 _MOST_PART: Final = 0.25
 """At most this part of a lease counts as listened between two calls of `listen`."""
 _STALLED_S: Final = 1.0
@@ -79,10 +79,10 @@ class Leases:
             if ready:
                 lease.length_s = self.lease_s
 
-    def wait_again(self, task_id: TaskId) -> None:
-        """Let the lease of a task end once more in a moment: nobody knows yet whether it is to blame."""
+    def wait_again(self, task_id: TaskId, doubt_s: float) -> None:
+        """Let the lease of a task end once more in a moment: nobody knows for so long whether it is to blame."""
         with self._lock:
-            renewed_at = self._listened_s - self.lease_s + AGAIN_S
+            renewed_at = self._listened_s - self.lease_s + min(doubt_s, AGAIN_S)
             self._held.setdefault(task_id, _Lease(renewed_at, self.lease_s))
 
     def extend(self, task_id: TaskId) -> None:

@@ -15,6 +15,7 @@ written has changed nothing. Callers hold the lock.
 """
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -109,13 +110,17 @@ class Ledger:
             self._views[live.id] = live, view
         return view
 
-    def may_live(self, job_id: JobId, task_id: TaskId) -> bool:
-        """Tell whether a silent task may be well: nobody hears its training, or its machine only just not."""
+    def doubt_s(self, job_id: JobId, task_id: TaskId) -> float | None:
+        """Return for how long a silent task may be well, as far as is known now, seconds; None: it is not.
+
+        It may be if nobody hears its training, or its machine only just not.
+        """
         live = self.get(job_id)
         if live is None or task_id not in live.tasks:
-            return False
-        is_unsteady = live.tasks[task_id].node_id in self._cluster.unsteady_nodes()
-        return is_unsteady or live.is_out_of_reach(self._cluster.silent_nodes())
+            return None
+        if (unsteady_s := self._cluster.unsteady_nodes().get(live.tasks[task_id].node_id)) is not None:
+            return unsteady_s
+        return math.inf if live.is_out_of_reach(self._cluster.silent_nodes()) else None
 
     def load(self, jobs: Mapping[JobId, LiveJob]) -> None:
         """Begin with what the store remembers."""

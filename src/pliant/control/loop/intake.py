@@ -187,8 +187,8 @@ class Intake:
         self._links.close(ended.task_id)
 
     def _fence(self, item: LeaseEnded) -> None:
-        if self._ledger.may_live(job_of(item.task_id), item.task_id):
-            self._leases.wait_again(item.task_id)
+        if (doubt_s := self._ledger.doubt_s(job_of(item.task_id), item.task_id)) is not None:
+            self._leases.wait_again(item.task_id, doubt_s)
         if self._leases.has_lease(item.task_id):
             return  # it spoke after all, or may live where nobody hears it
         how = f"gave no sign of life for {self._leases.lease_s:.1f} s"

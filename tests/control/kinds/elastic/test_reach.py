@@ -145,7 +145,7 @@ def test_what_may_be_something_else_than_a_broken_path_does_not_count(world: Wor
             complain(world, job_id, 0.5)
             complain(world, job_id, 0.5)
         case "unsteady":
-            world.cluster.unsteady = frozenset({FARTHER})
+            world.cluster.unsteady = {FARTHER: 1.0}
             complain(world, job_id, 10.0)
         case "silent":
             world.cluster.silent = frozenset({FARTHER})
