@@ -180,7 +180,7 @@ def play_join_and_loss(model: str) -> JoinAndLoss:
         wait_half_a_step(logs, time.monotonic() + LIMIT_S)
         lost_at = time.monotonic()
         hosts["d"].kill(silently=True)
-        time.sleep(LEASE_S - 0.2)  # they wait as long; what is freed sooner has gone back to the host by then
+        time.sleep(LEASE_S - 1.0)  # they wait as long; to free it takes a moment, and two seconds later the host has it
         spare.free()
         lost_s = _step_after(logs, lost_at, size=3) - lost_at
         done = _num_steps(logs, size=3)
