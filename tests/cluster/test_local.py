@@ -201,6 +201,32 @@ def test_a_slot_is_free_when_what_its_task_left_was_looked_at_and_not_before(
     assert second.exit_of(task_id, second.exits()).exit_code == 3
 
 
+def inspectors() -> int:
+    commands = (Path(f"/proc/{pid}/cmdline") for pid in process.children())
+    return sum(b"pliant.entry.inspector" in command.read_bytes() for command in commands)
+
+
+def test_what_looks_at_files_does_not_begin_beside_the_zygote_that_a_task_waits_for(
+    tmp_path: Path, bring_up: BringUp
+) -> None:
+    os.mkfifo(tmp_path / "go")
+    (tmp_path / "slow_to_import.py").write_text(f"open({str(tmp_path / 'go')!r}).read()\n")
+    env = {"PYTHONPATH": f"{PATHS}:{tmp_path}"}
+    stage = bring_up(tmp_path, env, preload=("slow_to_import",), max_disk_bytes=1 << 30)
+    stage.start("job-1.1")
+    until((tmp_path / "agent" / "job-1.1.json").exists, "the order is sent")
+
+    assert inspectors() == 0
+    (tmp_path / "go").write_text("go")
+    until(lambda: inspectors() == 2, "they look at what the task leaves, and at what it writes")
+
+
+def test_what_looks_at_files_is_there_before_the_first_task_if_there_is_time(tmp_path: Path, bring_up: BringUp) -> None:
+    bring_up(tmp_path, max_disk_bytes=1 << 30)
+
+    until(lambda: inspectors() == 2, "both are there")
+
+
 def test_a_task_id_that_cannot_name_a_file_is_refused(stage: Stage) -> None:
     order = replace(stage.order(TaskId("job-1.1"), (0,)), task_id=TaskId("../elsewhere"))
 

@@ -24,13 +24,20 @@ class Host:
     """
 
     def __init__(
-        self, hub: Namespaces, number: int, name: str, tmpfs: Mapping[str, str], *, only_six: bool = False
+        self,
+        hub: Namespaces,
+        number: int,
+        name: str,
+        tmpfs: Mapping[str, str],
+        *,
+        frame_bytes: int,
+        only_six: bool = False,
     ) -> None:
         self.name = name
         self.address4, self.address6 = f"{PREFIX}{number}", f"{PREFIX6}{number:x}"
         self.address: Final = self.address6 if only_six else self.address4
         self._only_six = only_six
-        self.port: Final = Port(hub, number)
+        self.port: Final = Port(hub, number, frame_bytes)
         self._hub, self._number, self._tmpfs = hub, number, dict(tmpfs)
         self._inside: Namespaces | None = None
         self._killed: list[Namespaces] = []

@@ -42,10 +42,12 @@ class Network:
 
     Args:
         only_six: hosts have addresses of IPv6 alone; else of IPv4 as well.
+        frame_bytes: the longest frame. A card cuts what is longer, and joins it, for nothing; here a processor does it.
     """
 
-    def __init__(self, *, only_six: bool = False) -> None:
+    def __init__(self, *, only_six: bool = False, frame_bytes: int = 1500) -> None:
         self._only_six = only_six
+        self._frame_bytes = frame_bytes
         self._hub: Namespaces | None = None
         self._hosts: dict[str, Host] = {}
         self._faults: list[Fault] = []
@@ -84,7 +86,8 @@ class Network:
         if not _NAME.fullmatch(name) or name in self._hosts or name == "localhost" or number > _MAX_HOSTS:
             raise ValueError(f"no host can be called {name!r} here: give small letters and digits, and no name twice")
         hub = self._opened()
-        host = Host(hub, number, name, {"/dev/shm": shm, **(tmpfs or {})}, only_six=self._only_six)
+        folders = {"/dev/shm": shm, **(tmpfs or {})}
+        host = Host(hub, number, name, folders, frame_bytes=self._frame_bytes, only_six=self._only_six)
         addresses = dict.fromkeys((host.address, host.address6))
         hub.run(["tee", "-a", "/etc/hosts"], stdin="".join(f"{address} {name}\n" for address in addresses))
         self._hosts[name] = host

@@ -24,8 +24,9 @@ _SIDES: Final[dict[Way, str]] = {"to": "egress", "from": "ingress"}  # as the br
 class Port:
     """One port; all commands run where the bridge is."""
 
-    def __init__(self, hub: Namespaces, number: int) -> None:
+    def __init__(self, hub: Namespaces, number: int, frame_bytes: int) -> None:
         self._hub = hub
+        self._pair = f"mtu {frame_bytes} type veth peer mtu {frame_bytes}"
         self._device, self._outer, self._inner = f"v{number}", f"x{number}", f"y{number}"
         self._is_plugged = False
         self._relay: HostProcess | None = None
@@ -42,7 +43,7 @@ class Port:
             pid: the host's first process, by its number where the bridge is.
             mac: the Ethernet address of its eth0.
         """
-        self._ip(f"link add {self._device} type veth peer name eth0 address {mac} netns {pid}")
+        self._ip(f"link add {self._device} {self._pair} name eth0 address {mac} netns {pid}")
         self._is_plugged = True
         self._connect()
         self._set_link()
@@ -104,7 +105,7 @@ class Port:
         self._drop_relay()
         self._hub.run(["tc", "qdisc", "del", "dev", self._device, "clsact"], check=False)  # there may be none
         if delay_s := sum(self._delays.values()):
-            self._ip(f"link add {self._outer} type veth peer name {self._inner}", f"link set {self._inner} up")
+            self._ip(f"link add {self._outer} {self._pair} name {self._inner}", f"link set {self._inner} up")
             self._ip(f"link set {self._outer} up", f"link set {self._device} nomaster")
             self._relay = self._started(delay_s)
         self._tc(f"qdisc add dev {self._in_bridge} clsact", *map(self._adding, self._programs))

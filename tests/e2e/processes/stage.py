@@ -128,13 +128,17 @@ class Stage:
         self._hold_commands()
         self._until(self._standby.listens, "the standby listens")
         self.pids["standby"] = [self._standby.started]
+        self._until(lambda: len(self._found("pliant.entry.inspector")) == 2, "both inspectors are there")
         for role, program in (("zygote", "pliant.entry.zygote"), ("inspector", "pliant.entry.inspector")):
-            self.pids[role] = [pid for pid in children_of(self.server) if program in command_of(pid)]
+            self.pids[role] = self._found(program)
         self._hold_shell(jobs["fixed"])
         self._hold_kernel()
         self._hold_algorithm()
         self._hold_import()
         self._ends.callback(self._last_look.close)
+
+    def _found(self, program: str) -> list[int]:
+        return [pid for pid in children_of(self.server) if program in command_of(pid)]
 
     def renew(self) -> None:
         """Have those anew that the server gives some seconds only."""

@@ -57,6 +57,8 @@ class Inspector:
         self._monotonic = monotonic
         self._selector = selectors.EpollSelector()
         self._running: _Running | None = None
+        self._has_begun = False
+        """A process was started, or tried to be."""
         self._ending: list[subprocess.Popen[bytes]] = []
         self._questions: dict[int, Question] = {}
         self._num_questions = 0
@@ -69,8 +71,8 @@ class Inspector:
         return self._selector.fileno()
 
     def prepare(self) -> None:
-        """Start the process before the first question, so that it is there by then."""
-        if self._running is None:
+        """Start the process before the first question, so that it is there by then; once."""
+        if not self._has_begun:
             self._start()
 
     @property
@@ -154,6 +156,7 @@ class Inspector:
 
     def _start(self) -> None:
         """Start a process and ask it everything; if that is impossible, the questions wait for their deadlines."""
+        self._has_begun = True
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         try:

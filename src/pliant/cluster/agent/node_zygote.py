@@ -2,6 +2,7 @@
 
 import logging
 import selectors
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
@@ -10,11 +11,14 @@ from pliant.cluster.agent.devices import thread_limits
 from pliant.cluster.agent.messages import Readiness
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.zygote.handle import ZygoteProcess
-from pliant.cluster.zygote.messages import Launch, Warm, ZygoteMessage
+from pliant.cluster.zygote.messages import Ended, Launch, Started, Warm, ZygoteMessage
 from pliant.cluster.zygote.zygote import ZygoteSettings
+from pliant.core.job import TaskId
 
 _log = logging.getLogger(__name__)
 
+_BEGIN_S: Final = 2.0
+"""So long after it was started a task begins: its first step comes within that, or soon after."""
 _FLUSH_S: Final = 2.0
 _ZYGOTE_END_S: Final = 8.0
 
@@ -50,6 +54,10 @@ class NodeZygote:
         self._env = {**base_env, **thread_limits(1)}
         self._send = send
         self._process: ZygoteProcess | None = None
+        self._ordered: set[TaskId] = set()
+        """Those that it has not started yet."""
+        self._started_at = float("-inf")
+        """When it started the newest one."""
 
     def get(self) -> ZygoteProcess:
         """Return it; it is started if there is none."""
@@ -60,9 +68,10 @@ class NodeZygote:
         return self._process
 
     @property
-    def is_warm(self) -> bool:
-        """Whether it has imported what tasks need."""
-        return self._process is not None and self._process.warm is not None
+    def is_calm(self) -> bool:
+        """Whether it has imported what tasks need, and started all that it was told to, the last one a while ago."""
+        is_warm = self._process is not None and self._process.warm is not None
+        return is_warm and not self._ordered and time.monotonic() > self._started_at + _BEGIN_S
 
     def tell(self) -> None:
         """Say how ready it is."""
@@ -78,6 +87,7 @@ class NodeZygote:
     def order(self, launch: Launch) -> None:
         """Have a child forked, when this is flushed."""
         self.get().order(launch)
+        self._ordered.add(launch.task_id)
 
     def flush(self) -> None:
         """Send what it takes; the rest goes when it takes more."""
@@ -101,14 +111,19 @@ class NodeZygote:
         for message in messages:
             if isinstance(message, Warm):
                 self.tell()
-            else:
-                self.take(message, zygote)
+                continue
+            if isinstance(message, Started | Ended):
+                self._ordered.discard(message.task_id)
+            if isinstance(message, Started):
+                self._started_at = time.monotonic()
+            self.take(message, zygote)
 
     def _lose(self, zygote: ZygoteProcess) -> None:
         """Let the next start bring up a zygote."""
         self._selector.unregister(zygote)
         zygote.end(_ZYGOTE_END_S, force=True)
         self._process = None
+        self._ordered.clear()
         self.tell()
         _log.warning(
             "the zygote %s has ended; the next start brings up a new one (log: %s)", zygote.pid, zygote.log_path

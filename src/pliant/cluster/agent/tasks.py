@@ -62,8 +62,6 @@ _KEEP_RECORDS_S: Final = 86_400.0
 _EXIT_CODE_TIMEOUT_S: Final = 20.0
 """A process is gone this long before its exit code counts as unknown, though the zygote that writes it down lives."""
 _POLL_S: Final = 0.005
-_BEGIN_S: Final = 2.0
-"""So long after a task was started no process is that can wait: both would share a processor."""
 _SPENT_IDS_PER_MESSAGE: Final = 1000
 _NOT_BEGUN: Final = "was ended before its files were on this machine"
 _NOT_BROUGHT: Final = "its files could not be brought to this machine: {}"
@@ -106,20 +104,15 @@ class Tasks:
             base_env: what every task's environment starts from.
             outside: see there.
         """
-        self._settings = settings
-        self._devices = devices
-        self._selector = selector
-        self._term = term
-        self._clock = clock
-        self._base_env = base_env
+        self._settings, self._devices = settings, devices
+        self._selector, self._base_env = selector, base_env
+        self._term, self._clock = term, clock
         self._send = send = outside.send
         self._files = outside.files
         if self._files is not None:
             selector.register(self._files, selectors.EVENT_READ, self._take_files)
         self._state_dir = settings.state_dir.absolute()
         self._tasks: dict[TaskId, TaskProcess] = {}
-        self._began_at = 0.0
-        """When the newest one was started."""
         self._spent: set[TaskId] = set()
         self.exits = ExitReports(self._state_dir, send)
         self._spaces = Spaces(self._state_dir, settings.memory_root)
@@ -208,12 +201,7 @@ class Tasks:
         self._look(self._tasks.values())
         self._take_facts()
         self._limits.enforce(self._tasks)
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Start what looks at the files of tasks, unless the zygote begins, or a task does."""
-        begins = any(task.record.pid is None and task.end is None for task in self._tasks.values())
-        if self._zygote.is_warm and not begins and time.monotonic() > self._began_at + _BEGIN_S:
+        if self._zygote.is_calm:  # else they would share the processors with what a task waits for
             self._remains.prepare()
             self._limits.prepare()
 
@@ -251,7 +239,6 @@ class Tasks:
             self._sidecars.take(message)
         elif isinstance(message, Started):
             started = replace(task.record, pid=message.pid, stamp=message.stamp)
-            self._began_at = time.monotonic()
             self._watch(task, replace(started, zygote_pid=zygote.pid, zygote_stamp=zygote.stamp))
         else:
             self._end(task, message.exit_code, message.error, message.cause)
