@@ -47,8 +47,8 @@ JOIN_S: Final = 5.0
 LEASE_S: Final = 2.0
 LOSS_S: Final = LEASE_S + 0.5
 FRAME_BYTES: Final = 65_535
-"""Of changes, which are compared with those on one machine: as long as the frames of its loopback interface. A card cuts
-what is longer than a frame for nothing; here a processor does, and four tasks on two had steps a sixth longer."""
+"""Of changes, which are compared with those on one machine: as long as the frames of its loopback interface. A network
+card cuts what is longer for nothing; here a processor does, and four tasks on two had steps a sixth longer."""
 ALL: Final = frozenset(os.sched_getaffinity(0))
 ROUNDS: Final = 4
 NUM_JOINS: Final = 2
