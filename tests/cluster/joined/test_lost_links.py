@@ -211,6 +211,10 @@ def test_an_agent_that_waits_for_no_server_ends_with_its_tasks_and_the_next_one_
     assert "reached no server" in ended.cause
 
 
+def is_free(pool: Pool, name: str) -> bool:
+    return all(one.node_id != name for one in pool.nodes.observe().tasks)
+
+
 @pytest.mark.slow
 def test_tasks_end_at_the_orphan_time_and_exit_only_after_that(open_pool: Callable[..., Pool]) -> None:
     pool = open_pool(orphan_s=2.0)
@@ -243,6 +247,7 @@ def test_tasks_end_at_the_orphan_time_and_exit_only_after_that(open_pool: Callab
     stopped.process.send_signal(signal.SIGCONT)
     for name, stage in stages.items():
         until(partial(pool.is_here, name), f"{name} is back")
+        until(partial(is_free, pool, name), "its slots are free")
         again = stage.start(f"job-{name}.3", ALL_SLOTS)
         stage.finish(again, 1)
         assert stage.exit_of(again, exits).exit_code == 1
