@@ -20,7 +20,7 @@ from tests.contracts.process_stage import DEADLINE_S, PATHS, ProcessStage, until
 from tests.hostile import PLANTS
 
 from pliant.cluster import process
-from pliant.cluster.agent import remains
+from pliant.cluster.agent import node_zygote, remains
 from pliant.cluster.agent.inspector import Inspector
 from pliant.cluster.node import NodeCluster
 from pliant.cluster.zygote import records
@@ -224,6 +224,21 @@ def test_what_looks_at_files_does_not_begin_beside_the_zygote_that_a_task_waits_
     assert inspectors() == 0
     (tmp_path / "go").write_text("go")
     until(lambda: inspectors() == 2, "they look at what the task leaves, and at what it writes")
+
+
+def test_what_looks_at_files_does_not_begin_beside_a_task_that_begins(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_zygote, "_BEGIN_S", 600.0)
+    exits = stage.exits()
+    for number in range(2):
+        task_id = stage.start(f"job-1.{number}", (number,))
+        until(partial(stage.running, task_id), "the task runs")
+
+    assert inspectors() == 0
+    stage.finish(task_id, 3)
+    assert stage.exit_of(task_id, exits).exit_code == 3
+    assert inspectors() == 1, "it was asked"
 
 
 def test_what_looks_at_files_is_there_before_the_first_task_if_there_is_time(tmp_path: Path, bring_up: BringUp) -> None:

@@ -95,7 +95,11 @@ def test_a_machine_that_returns_is_unsteady_for_a_while() -> None:
     listen(listened, clock, 1.0)
     one.note(listened, 600.0)
     assert one.unsteady_s(listened) == pytest.approx(2.0)
-    for _ in range(round(RETURNING_S * 2) + 1):
+    for _ in range(round(RETURNING_S * 2) - 1):
         listen(listened, clock, RETURN_S - 0.1)
         one.note(listened, 600.0)
+    assert one.unsteady_s(listened) == pytest.approx(0.5), "it is heard, and back then"
+    listen(listened, clock, 0.5)
+    one.note(listened, 600.0)
+    listen(listened, clock, 0.1)
     assert one.unsteady_s(listened) is None

@@ -55,6 +55,7 @@ class NodeLimits:
         self._inspector = Inspector(env, deadline_s=DISK_DEADLINE_S)
         self._num_asked = 0
         self._disk_at: float | None = None
+        """When to look next; None: there was no task yet."""
         self.fileno = self._inspector.fileno
         self.close = self._inspector.close
 

@@ -78,8 +78,10 @@ class Hearing:
         if self.is_away(listened):
             return None
         silent_s = listened.total_s - self.listened_at
-        is_returning = self.returned_at is not None and listened.total_s - self.returned_at < RETURNING_S
-        return listened.lease_s - silent_s if is_returning or silent_s >= RETURN_S else None
+        returning_s = 0.0 if self.returned_at is None else max(0.0, self.returned_at + RETURNING_S - listened.total_s)
+        if silent_s + returning_s >= RETURN_S:  # it is, or will be before it is back, and then until it is away
+            return listened.lease_s - silent_s
+        return returning_s or None
 
     def is_away(self, listened: ListenedTime) -> bool:
         """Tell whether nothing was heard of it for its lease."""
