@@ -1,20 +1,22 @@
 """What a generation's first step needs is there before it; what a training has is kept for other numbers of members."""
 
 import mmap
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
-from torch.multiprocessing import reductions
 
 from pliant.train.sum import memory
 from pliant.train.sum.buckets import BucketLayout
 from pliant.train.sum.memory import SumMemory
 
 NUM_ELEMENTS = 100
+NUM_PAGED = 1 << 20
+PAGE = mmap.PAGESIZE // 4
+"""Elements of a page."""
 
 
 @contextmanager
@@ -32,6 +34,12 @@ def no_new_tensors() -> Iterator[None]:
 @pytest.fixture
 def layout() -> BucketLayout:
     return BucketLayout([torch.nn.Parameter(torch.zeros(NUM_ELEMENTS))], num_tail=0, bytes_at_most=400)
+
+
+@pytest.fixture
+def large_layout() -> BucketLayout:
+    """One bucket of 1,024 pages."""
+    return BucketLayout([torch.nn.Parameter(torch.zeros(NUM_PAGED))], num_tail=0, bytes_at_most=4 * NUM_PAGED)
 
 
 def test_a_newcomer_makes_nothing_in_its_first_step(layout: BucketLayout) -> None:
@@ -96,30 +104,62 @@ def test_memory_of_a_lost_generation_that_goes_on_is_not_used(layout: BucketLayo
     assert not {one.data_ptr() for one in old} & {one.data_ptr() for one in new}
 
 
-def test_memory_of_a_lost_generation_that_goes_on_is_given_back_whoever_refers_to_it() -> None:
-    """gloo may hold some of it for hours."""
-    num_elements, a_page = 1 << 20, mmap.PAGESIZE // 4
-    layout = BucketLayout([torch.nn.Parameter(torch.zeros(num_elements))], num_tail=0, bytes_at_most=4 * num_elements)
-    kept = SumMemory(layout)
+def sum_of_a_lost_generation(kept: SumMemory) -> list[torch.Tensor]:
+    """Let a step of it have written ones to all of its buffers; gloo refers to them for hours."""
     kept.begin(1)
-    held = [kept.sets[0].buffers[0], kept.received(0, 0, num_elements)]
-    weak: Any = reductions.StorageWeakRef
-    free = weak(kept.received(0, 1, num_elements).untyped_storage())
-    neighbours = [torch.ones(num_elements) for _ in held]
+    held = [kept.sets[0].buffers[0], kept.received(0, 0, NUM_PAGED)]
     for buffer in held:
         buffer.fill_(1)
-
     kept.put_aside(SimpleNamespace(has_ended=False))
+    return held
+
+
+def test_pages_of_a_lost_generation_that_goes_on_are_used_at_other_addresses(large_layout: BucketLayout) -> None:
+    kept = SumMemory(large_layout)
+    neighbours = [torch.ones(NUM_PAGED) for _ in range(2)]
+    held = sum_of_a_lost_generation(kept)
+
+    with no_new_tensors():
+        kept.begin(1)
+        used = [kept.sets[0].buffers[0], kept.received(0, 0, NUM_PAGED)]
+    assert all(buffer[PAGE:-PAGE].min() == 1 for buffer in used), "they are the pages that were written to"
+    assert kept.sets[0].views[0].data_ptr() == used[0].data_ptr()
+    for buffer in held:
+        assert not buffer[PAGE:-PAGE].any(), "a page that is not there is read as zeros"
+        buffer.fill_(2)  # as who still writes to it
+    assert all(buffer[PAGE:-PAGE].min() == 1 for buffer in used)
+    for buffer in used:
+        buffer.fill_(3)
+    assert all(buffer.min() == 2 for buffer in held)
+    assert all(neighbour.min() == 1 for neighbour in neighbours)
+
+
+def test_pages_are_moved_as_often_as_generations_are_lost(large_layout: BucketLayout) -> None:
+    kept = SumMemory(large_layout)
+    held = [buffer for _ in range(3) for buffer in sum_of_a_lost_generation(kept)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
     kept.begin(1)
-    assert free.expired()
-    assert all(buffer.min() == 1 for buffer in held), "what refers to them may be a gradient, for a step"
+    for buffer in (kept.sets[0].buffers[0], kept.received(0, 0, NUM_PAGED)):
+        buffer.fill_(3)
+
+    num_new = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    assert num_new < 200, "two buffers have 2,048 pages"
+    assert len({buffer.data_ptr() for buffer in held}) == len(held)
+
+
+def test_where_pages_cannot_be_moved_they_are_given_back(
+    large_layout: BucketLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = SumMemory(large_layout)
+    held = sum_of_a_lost_generation(kept)
+    monkeypatch.setattr(memory, "_MREMAP_DONTUNMAP", 1 << 30)
+
     kept.begin(1)
 
-    for buffer in held:
-        assert not buffer[a_page:-a_page].any(), "a page that is not there is read as zeros"
-        buffer.fill_(2)  # as who still writes to it
-        assert buffer.min() == 2
-    assert all(neighbour.min() == 1 for neighbour in neighbours)
+    assert all(not buffer[PAGE:-PAGE].any() for buffer in held)
+    kept.sets[0].buffers[0].fill_(3)
+    assert all(not buffer[PAGE:-PAGE].any() for buffer in held)
 
 
 def test_very_much_is_left_to_the_first_step(layout: BucketLayout, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,10 @@ class BucketLayout:
 
     def allocate(self) -> BufferSet:
         """Return buffers of undefined contents."""
-        buffers = tuple(torch.empty(b.num_elements, dtype=b.dtype, device=b.device) for b in self.buckets)
+        return self.divide([torch.empty(b.num_elements, dtype=b.dtype, device=b.device) for b in self.buckets])
+
+    def divide(self, buffers: Sequence[torch.Tensor]) -> BufferSet:
+        """Return these flat buffers, one for each bucket, with the places in them."""
         views: dict[int, torch.Tensor] = {}
         for bucket, buffer in zip(self.buckets, buffers, strict=True):
             offset = 0
@@ -62,7 +65,7 @@ class BucketLayout:
                 views[place] = _view(buffer[offset : offset + length], parameter)
                 offset += length
         tail = buffers[-1][buffers[-1].numel() - self.num_tail :]
-        return BufferSet(buffers, tuple(views[place] for place in range(len(self._parameters))), tail)
+        return BufferSet(tuple(buffers), tuple(views[place] for place in range(len(self._parameters))), tail)
 
 
 def _buckets(

@@ -5,7 +5,8 @@ host may have to find it first. For 100 MB that takes longer than the sum itself
 
 - buffers that receive are as large as a bucket, for whatever number of members, and each generation uses what it needs;
 - those of a lost generation may still be written to. They are put aside, and used again if all of its operations have
-  ended when the next step begins. gloo may hold some for hours; those take no memory from the step after that on;
+  ended when the next step begins. gloo may hold some for hours; their pages are moved to other addresses then, and used
+  there;
 - what the first step of a generation will need beyond that is made and touched while the generation still connects
   (`prepare`), when nobody waits for it.
 
@@ -15,18 +16,13 @@ Knows nothing of groups but whether they have ended.
 import ctypes
 import mmap
 import threading
-from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import torch
-from torch.multiprocessing import reductions
 
 from pliant.core.job import MAX_VIRTUAL_WORKERS
 from pliant.train.sum.buckets import BucketLayout, BufferSet, GradientBucket
-
-_WeakStorage: Any = reductions.StorageWeakRef
-"""It has no types."""
 
 MAX_PREPARED_BYTES: Final = 2 << 30
 """More is not touched beforehand: the other members wait for who connects, and not for long."""
@@ -34,6 +30,12 @@ MAX_PREPARED_BYTES: Final = 2 << 30
 _MORE: Final = MAX_VIRTUAL_WORKERS
 """Elements that a buffer which receives is longer than its bucket. The pieces that members own differ by an element, so
 that what comes to one from all in a turn is longer by less than their number."""
+
+_MREMAP_MAYMOVE: Final = 1
+_MREMAP_FIXED: Final = 2
+_MREMAP_DONTUNMAP: Final = 4
+_LARGE_PAGE: Final = 2 << 20
+"""Bytes. Moved by a multiple of it, large pages stay whole."""
 
 _Received = dict[tuple[int, int], torch.Tensor]
 """By the number of the bucket and the turn."""
@@ -56,8 +58,6 @@ class SumMemory:
         self._received: _Received = {}
         self._aside: tuple[Ending, list[BufferSet], _Received] | None = None
         """What a lost generation has used, and that generation's group."""
-        self._left: list[Any] = []
-        """Weak references to the storages that one has used which had not ended when they were needed."""
         self._lock = threading.Lock()
         """Of what follows, of which a connecting thread knows."""
         self._num_sets = 0
@@ -94,15 +94,13 @@ class SumMemory:
 
     def begin(self, num_sets: int) -> None:
         """Have so many sets, of undefined contents, for the next step."""
-        _give_pages_back(self._left)
-        self._left = []
         if self._aside is not None:
             (group, sets, received), self._aside = self._aside, None
             if group.has_ended:
                 self.sets, self._received = sets, received
-            else:  # gradients of the step before may be among them, so that pages are given back by the step after
-                buffers = (*(buffer for one in sets for buffer in one.buffers), *received.values())
-                self._left = [_WeakStorage(buffer.untyped_storage()) for buffer in buffers]
+            elif all(bucket.device.type == "cpu" for bucket in self._layout.buckets):
+                self.sets = [self._layout.divide([_move_pages(buffer) for buffer in one.buffers]) for one in sets]
+                self._received = {place: _move_pages(one) for place, one in received.items() if len(one)}
         if len(self.sets) == num_sets:
             return
         del self.sets[num_sets:]
@@ -138,22 +136,28 @@ class SumMemory:
 
     def close(self) -> None:
         """Drop all buffers."""
-        self.sets, self._received, self._aside, self._left = [], {}, None, []
+        self.sets, self._received, self._aside = [], {}, None
         with self._lock:
             self._spare_sets, self._spare_received = [], {}
 
 
-def _give_pages_back(storages: Iterable[Any]) -> None:
-    """Let what somebody still refers to take no memory: whatever is written to it is lost.
+def _move_pages(buffer: torch.Tensor) -> torch.Tensor:
+    """Return a buffer like this one at other addresses, which has this one's pages; no memory is taken.
 
-    The addresses stay theirs, so that who writes there does no harm. What nobody refers to is free already, and the
-    next buffers are made of it.
+    The old addresses stay mapped, to pages that the kernel makes when they are touched, so that who still writes there
+    does no harm. Contents are undefined. Where the kernel moves no pages (Linux before 5.7), the old ones are given
+    back to it, and the new ones are made when they are touched.
     """
-    libc = ctypes.CDLL(None)
-    for storage in storages:
-        found: Any = torch.UntypedStorage._new_with_weak_ptr(storage.cdata)
-        if found is not None and found.device.type == "cpu":
-            begin = -(-found.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE  # whole pages alone: others have the rest
-            end = (found.data_ptr() + found.nbytes()) // mmap.PAGESIZE * mmap.PAGESIZE
-            if begin < end:
-                libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), mmap.MADV_DONTNEED)
+    address, end = buffer.data_ptr(), buffer.data_ptr() + buffer.nbytes
+    first, stop = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+    memory = mmap.mmap(-1, buffer.nbytes + _LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    offset = (address - base) % _LARGE_PAGE
+    if first < stop:  # whole pages alone: others have the rest
+        libc, length = ctypes.CDLL(None), ctypes.c_size_t(stop - first)
+        libc.mremap.restype = ctypes.c_void_p
+        flags = _MREMAP_MAYMOVE | _MREMAP_FIXED | _MREMAP_DONTUNMAP
+        target = base + offset + first - address
+        if libc.mremap(ctypes.c_void_p(first), length, length, flags, ctypes.c_void_p(target)) != target:
+            libc.madvise(ctypes.c_void_p(first), length, mmap.MADV_DONTNEED)
+    return torch.frombuffer(memory, dtype=buffer.dtype, count=buffer.numel(), offset=offset)
