@@ -20,6 +20,8 @@ from pliant.train.group import collectives, gloo
 from pliant.train.group.collectives import Group, GroupSpec, connect, num_closing_groups
 from pliant.train.group.rendezvous import RendezvousServer
 from pliant.train.group.staged import StagedBackend
+from pliant.train.sum.buckets import BucketLayout
+from pliant.train.sum.memory import SumMemory
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 30.0
@@ -335,17 +337,27 @@ def test_nothing_is_written_any_more_once_a_lost_group_is_gone() -> None:
 
 @pytest.mark.timeout(120)
 def test_what_was_in_the_middle_of_a_message_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """gloo tells operations that have not begun to send that their connection has ended, and no others."""
+    """gloo tells operations that have not begun to send that their connection has ended, and no others.
+
+    Meanwhile the next step uses the pages of its tensors.
+    """
     monkeypatch.setattr(gloo, "OPERATION_TIMEOUT", timedelta(seconds=2))
+    layout = BucketLayout([torch.nn.Parameter(torch.zeros(1 << 24))], num_tail=0, bytes_at_most=1 << 26)
+    memory = SumMemory(layout)
     with stopped_peer(STOPS_IN_A_MESSAGE) as group:
-        output = torch.zeros(1 << 24)
-        group.start_all_to_all(output, torch.ones(1 << 24), received=[1 << 23] * 2, sent=[1 << 23] * 2)
+        memory.begin(1)
+        sent, output = memory.sets[0].buffers[0].fill_(1), memory.received(0, 0, 1 << 24)
+        group.start_all_to_all(output, sent, received=[1 << 23] * 2, sent=[1 << 23] * 2)
         with suppress(GenerationLost):  # on a slow machine the peer may have stopped when all was sent
             group.wait(is_lost=lambda: True)
 
         group.drop()
+        memory.put_aside(group)
 
+        memory.begin(1)
+        used = [memory.sets[0].buffers[0].fill_(7), memory.received(0, 0, 1 << 24).fill_(7)]
         wait_until(lambda: group.has_ended, "its time is over")
+    assert all(bool((buffer == 7).all()) for buffer in used), "it wrote to what the next step uses"
 
 
 @pytest.mark.timeout(120)
