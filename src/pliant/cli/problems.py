@@ -5,7 +5,6 @@ from typing import Final, TypeVar
 
 import typer
 from pydantic import BaseModel, ValidationError
-from rich.text import Text
 
 from pliant.api.faults import problems_of
 from pliant.cli.screen import console, say
@@ -41,6 +40,8 @@ UNEXPECTED: Final = 1
 
 def report(error: PliantError | TimeoutError | typer.TyperException) -> int:
     """Print an error and return the exit code that goes with it."""
+    from rich.text import Text
+
     if isinstance(error, typer.TyperException):
         return _report_usage(error)
     text = Text("error: ", style="bold red")
@@ -69,6 +70,8 @@ def validate(kind: type[M], given: Mapping[str, object]) -> M:
 
 
 def _report_usage(error: typer.TyperException) -> int:
+    from rich.text import Text
+
     first, *more = usage_lines(error)
     start = Text("error: ", style="bold red") if first.startswith("error: ") else Text()
     console(stderr=True).print(start.append(first.removeprefix("error: "), style="not bold default"))

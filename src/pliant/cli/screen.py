@@ -1,21 +1,21 @@
 """Writes to the terminal: tables that keep their ids whole, JSON, errors.
 
 A program that reads from a pipe gets plain lines: no colours, nothing wrapped or cut, no blanks at the ends; columns
-are as wide as what is in them.
+are as wide as what is in them. What draws is imported when something is drawn: a server is asked before that.
 """
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
-from rich.table import Table
-from rich.text import Text
-
-from pliant.cli.readable import readable, readable_json
+from pliant.cli.readable import readable_json
 from pliant.core.lifecycle import JobState, TaskState
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
 
 _PIPED_WIDTH: Final = 1_000_000
 """Nothing is wrapped or cut when a program reads it."""
@@ -67,27 +67,22 @@ class TableColumn:
     """Left out where the terminal is too narrow for all; the last such column first."""
 
 
-class _Screen(Console):
-    """A terminal; whatever is drawn on it, no text in it does more than to be read."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            shown = segment.text if segment.control else readable(segment.text)
-            yield segment if shown == segment.text else Segment(shown, segment.style)
-
-
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False) -> "Console":
     """Return the terminal, or a pipe on which nothing is cut."""
+    from pliant.cli.readable_console import ReadableConsole
+
     stream = sys.stderr if stderr else sys.stdout
-    return _Screen(stderr=stderr, width=None if stream.isatty() else _PIPED_WIDTH, highlight=False, emoji=False)
+    return ReadableConsole(stderr=stderr, width=None if stream.isatty() else _PIPED_WIDTH, highlight=False, emoji=False)
 
 
 def say(text: str, *, style: str | None = None, stderr: bool = False) -> None:
     """Print a sentence."""
+    from rich.text import Text
+
     console(stderr=stderr).print(Text(text, style=style or ""))
 
 
-def show(what: RenderableType) -> None:
+def show(what: "RenderableType") -> None:
     """Print something that rich can draw; into a pipe without the blanks that fill its lines."""
     screen = console()
     if screen.file.isatty():
@@ -99,8 +94,12 @@ def show(what: RenderableType) -> None:
     screen.file.write("".join(f"{line.rstrip()}\n" for line in drawn))
 
 
-def table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str | Text]], *, width: int | None = None) -> Table:
+def table(
+    columns: Sequence[TableColumn], rows: "Iterable[Sequence[str | Text]]", *, width: int | None = None
+) -> "Table":
     """Return a table without borders for a terminal of this width (of our own, if none is given)."""
+    from rich.table import Table
+
     cells = [[_cell(column, cell) for column, cell in zip(columns, row, strict=True)] for row in rows]
     widths = [max([len(c.title), *(row[i].cell_len for row in cells)]) for i, c in enumerate(columns)]
     kept = _fit(columns, widths, console().width if width is None else width)
@@ -118,8 +117,10 @@ def table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str | Text]], 
     return drawn
 
 
-def _cell(column: TableColumn, cell: str | Text) -> Text:
+def _cell(column: TableColumn, cell: "str | Text") -> "Text":
     """Return what stands in a cell: of one line, where sentences do not go on in the next."""
+    from rich.text import Text
+
     if isinstance(cell, Text):
         return cell
     return Text(cell if column.wrap else " ".join(cell.splitlines()))
@@ -147,8 +148,10 @@ def _least(column: TableColumn, width: int) -> int:
     return min(width, _LEAST_SENTENCE) if column.wrap else width
 
 
-def show_facts(facts: Iterable[tuple[str, str | Text]]) -> None:
+def show_facts(facts: "Iterable[tuple[str, str | Text]]") -> None:
     """Print names and values."""
+    from rich.text import Text
+
     rows = table(
         (TableColumn(title=""), TableColumn(title="", wrap=True)),
         ([Text(name, style="bold"), value] for name, value in facts),
@@ -160,7 +163,7 @@ def show_facts(facts: Iterable[tuple[str, str | Text]]) -> None:
 def show_list(
     page: Any,
     columns: Sequence[TableColumn],
-    rows: Iterable[Sequence[str | Text]],
+    rows: "Iterable[Sequence[str | Text]]",
     nothing: str | None = None,
     *,
     as_json: bool,
@@ -183,13 +186,15 @@ def print_outcome(noun: Any, text: str, *, as_json: bool) -> None:
         say(text)
 
 
-def state_text(state: JobState | TaskState, *, serves: bool = False) -> Text:
+def state_text(state: JobState | TaskState, *, serves: bool = False) -> "Text":
     """Return a state in its colour.
 
     Args:
         state: of a job or a task.
         serves: it is one of a kernel, or of the job of an endpoint, which trains nothing.
     """
+    from rich.text import Text
+
     word = _SERVING_WORDS.get(state, state.value) if serves else state.value
     return Text(word, style=STATE_STYLES.get(state, ""))
 

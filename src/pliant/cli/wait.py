@@ -6,9 +6,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from rich.live import Live
-from rich.text import Text
-
 from pliant.cli import formatting
 from pliant.cli.screen import console, say
 from pliant.client import Client
@@ -35,6 +32,8 @@ class StatusLine:
     """How far a job is, as long as its block runs."""
 
     def __init__(self) -> None:
+        from rich.live import Live  # draws, when a server was asked already
+
         terminal = console(stderr=True)
         self._live = Live(console=terminal, transient=True, auto_refresh=False) if terminal.is_terminal else None
         self._said: object = None
@@ -55,6 +54,8 @@ class StatusLine:
         if job.ended:
             return  # who waits says how it has ended
         if self._live is not None:
+            from rich.text import Text
+
             self._live.update(Text(status(job), no_wrap=True, overflow="ellipsis"), refresh=True)
             return
         change = (job.state, job.num_slots, None if job.progress is None else job.progress.epoch)

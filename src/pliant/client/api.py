@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 import httpx
 
 from pliant.api.jobs import ClusterView, UsagePage
-from pliant.api.overview import Overview
 from pliant.api.trust import Trust
-from pliant.api.upkeep import RetentionRequest, RetentionView
 from pliant.client.http.connection import Connection, parse
 from pliant.client.http.home import read_record, read_token
 from pliant.client.http.lazy_adapter import LazyAdapter
@@ -20,9 +18,10 @@ from pliant.client.nouns.backup import fetch_backup
 from pliant.client.nouns.jobs import JobClient
 from pliant.client.nouns.late_noun import LateNoun
 from pliant.core.errors import Unavailable
-from pliant.core.upkeep import Sweep
 
 if TYPE_CHECKING:
+    from pliant.api.overview import Overview
+    from pliant.api.upkeep import RetentionRequest, RetentionView
     from pliant.client.nouns.algorithms import AlgorithmClient
     from pliant.client.nouns.arrays import ArrayClient
     from pliant.client.nouns.datasets import DatasetClient
@@ -34,14 +33,15 @@ if TYPE_CHECKING:
     from pliant.client.nouns.previews import PreviewClient
     from pliant.client.nouns.queues import GroupClient, QueueClient
     from pliant.client.nouns.searches import GivenParameter, SearchClient, SearchHandle
+    from pliant.core.upkeep import Sweep
 
 _CLEAN_UP_TIMEOUT_S: Final = 300.0
 """A clean-up walks over all that jobs have left."""
 
-_RETENTION: Final = LazyAdapter(RetentionView)
-_SWEEP: Final = LazyAdapter(Sweep)
+_RETENTION: "Final[LazyAdapter[RetentionView]]" = LazyAdapter("pliant.api.upkeep:RetentionView")
+_SWEEP: "Final[LazyAdapter[Sweep]]" = LazyAdapter("pliant.core.upkeep:Sweep")
 _USAGE_PAGE: Final = LazyAdapter(UsagePage)
-_OVERVIEW: Final = LazyAdapter(Overview)
+_OVERVIEW: "Final[LazyAdapter[Overview]]" = LazyAdapter("pliant.api.overview:Overview")
 _CLUSTER: Final = LazyAdapter(ClusterView)
 
 
@@ -200,11 +200,11 @@ class Client(JobClient):
         request = search_request(folder, self.searches, {**given, **options})
         return SearchHandle(self.searches, self.searches.submit(folder, request))
 
-    def retention(self) -> RetentionView:
+    def retention(self) -> "RetentionView":
         """Return how long what ended jobs left is kept."""
         return self._connection.get(_RETENTION, "/retention")
 
-    def set_retention(self, rules: RetentionRequest, *, revision: int | None = None) -> RetentionView:
+    def set_retention(self, rules: "RetentionRequest", *, revision: int | None = None) -> "RetentionView":
         """Replace the rules.
 
         Raises:
@@ -212,7 +212,7 @@ class Client(JobClient):
         """
         return parse(_RETENTION, self._connection.send("PUT", "/retention", rules, revision))
 
-    def clean_up(self, *, dry_run: bool) -> Sweep:
+    def clean_up(self, *, dry_run: bool) -> "Sweep":
         """Remove what the rules remove, or only tell what that would be."""
         response = self._connection.call(
             "POST",
@@ -235,7 +235,7 @@ class Client(JobClient):
         """Return how many slots jobs held over time."""
         return self._connection.get(_USAGE_PAGE, "/usage", {"since": since, "job_id": job_id})
 
-    def overview(self) -> Overview:
+    def overview(self) -> "Overview":
         """Return what runs, what waits and why, the newest events and the machines, in one answer."""
         return self._connection.get(_OVERVIEW, "/overview")
 

@@ -1,4 +1,4 @@
-"""The commands `env …`: environments of jobs; and what `submit` makes of its options about them."""
+"""The commands `env …`: environments of jobs."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -10,11 +10,10 @@ import typer
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest
 from pliant.cli import formatting
 from pliant.cli.fields import Given, Table, ask, options_of, takes
-from pliant.cli.options import JsonOption, name_argument, names_folder, whole_path
+from pliant.cli.options import JsonOption, name_argument, whole_path
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show_facts, show_list
 from pliant.cli.session import open_client
-from pliant.client.nouns.environments import REQUIREMENTS
 from pliant.core.environment import EnvironmentSettings, EnvironmentView
 from pliant.core.errors import InvalidInput
 
@@ -134,27 +133,6 @@ def remove(context: typer.Context, name: NameArgument) -> None:
     with open_client(context) as client:
         client.environments.remove(name)
     say(f"{name} is removed")
-
-
-def environment_of(code: Path, environment: str | None, requirements: str | None) -> str | None:
-    """Return the environment that `submit` asks for: a name, a whole path, `conda:…`, or a file of what is packed.
-
-    Raises:
-        InvalidInput: both are given, or the file lies elsewhere.
-    """
-    if requirements is None:
-        is_path = environment is not None and names_folder(environment)
-        return whole_path(environment) if is_path else environment
-    if environment is not None:
-        raise _wrong("--requirements", "an environment is given as well; leave one of the two out")
-    folder = code if code.is_dir() else code.parent
-    given = Path(requirements).expanduser()
-    file = given if given.is_file() else folder / given
-    if not file.is_file():
-        raise _wrong("--requirements", f"there is no file {requirements!r}; check the path")
-    if not file.resolve().is_relative_to(folder.resolve()):
-        raise _wrong("--requirements", f"{requirements!r} lies outside {str(folder)!r}, which is packed; put it there")
-    return f"{REQUIREMENTS}{file.resolve().relative_to(folder.resolve())}"
 
 
 def _row(view: EnvironmentView) -> Sequence[str]:

@@ -9,10 +9,10 @@ from typing import Annotated, Final
 import typer
 
 from pliant.api.endpoints import DeployRequest, EndpointView
-from pliant.cli.catalog.environments import environment_of
 from pliant.cli.endpoints.asked import OF_DEPLOYMENT
 from pliant.cli.endpoints.example import examples_of, predict_url
 from pliant.cli.fields import Given, takes
+from pliant.cli.jobs.code import environment_of
 from pliant.cli.options import JsonOption, whole_path
 from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, say

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import typer
-from rich.text import Text
 
 from pliant.api.arrays import ArrayView
 from pliant.cli import formatting
@@ -15,6 +14,9 @@ from pliant.client import Client
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _AFTER_VALUES: Final = (
     TableColumn(title="STATE"),
@@ -99,7 +101,7 @@ def _facts(array: ArrayView) -> Iterator[tuple[str, str]]:
     yield "submitted", f"{formatting.date_time(array.jobs[0].submitted_at)} by {array.owner}"
 
 
-def _row(job: Job) -> list[str | Text]:
+def _row(job: Job) -> "list[str | Text]":
     values = () if job.spec.array is None else job.spec.array.values.values()
     return [
         job.id,

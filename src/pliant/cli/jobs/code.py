@@ -1,4 +1,4 @@
-"""Which script of the code is run, and what somebody should know of the code before it is sent."""
+"""Which script of the code is run, in which environment, and what to know of the code before it is sent."""
 
 import os
 import re
@@ -7,12 +7,21 @@ from typing import Final
 
 from pliant.api.jobs import JobRequest
 from pliant.cli.jobs.plan import bad_division
+from pliant.cli.options import names_folder, whole_path
 from pliant.cli.screen import say, say_notes
+from pliant.client.folders.requirements import REQUIREMENTS
 from pliant.client.folders.script import find_script
 from pliant.core.errors import InvalidInput
 from pliant.core.near_name import near_name
 
+FILE_SUFFIXES: Final = (".yaml", ".yml", ".json")
+"""Of files that say what a command is asked for."""
 _IMPORT: Final = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
+
+
+def is_job_file(path: Path) -> bool:
+    """Tell whether what is submitted is a file that says what is asked for, and not code."""
+    return path.suffix in FILE_SUFFIXES and not path.is_dir()
 
 
 def warn_of_parts(request: JobRequest) -> None:
@@ -42,6 +51,29 @@ def script_of(code: Path, given: str | None) -> str:
     if given is not None:
         return given
     return find_script(code)
+
+
+def environment_of(code: Path, environment: str | None, requirements: str | None) -> str | None:
+    """Return the environment that `submit` asks for: a name, a whole path, `conda:…`, or a file of what is packed.
+
+    Raises:
+        InvalidInput: both are given, or the file lies elsewhere.
+    """
+    if requirements is None:
+        is_path = environment is not None and names_folder(environment)
+        return whole_path(environment) if is_path else environment
+    if environment is not None:
+        raise InvalidInput.at("--requirements", "an environment is given as well; leave one of the two out")
+    folder = code if code.is_dir() else code.parent
+    given = Path(requirements).expanduser()
+    file = given if given.is_file() else folder / given
+    if not file.is_file():
+        raise InvalidInput.at("--requirements", f"there is no file {requirements!r}; check the path")
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise InvalidInput.at(
+            "--requirements", f"{requirements!r} lies outside {str(folder)!r}, which is packed; put it there"
+        )
+    return f"{REQUIREMENTS}{file.resolve().relative_to(folder.resolve())}"
 
 
 def _names_in(folder: Path) -> list[str]:

@@ -18,6 +18,7 @@ import yaml
 
 from pliant.api.rerun import ALTERNATIVES
 from pliant.cli.fields import FieldOption, Given
+from pliant.cli.jobs.code import FILE_SUFFIXES
 from pliant.cli.jobs.document import ValueType, WrongValueError, place_of, read_document, value_of
 from pliant.cli.options import beside
 from pliant.cli.spelling import SpelledInput, respell
@@ -25,7 +26,6 @@ from pliant.core.errors import InvalidInput, Problem
 from pliant.core.near_name import near_name
 from pliant.core.secret_names import hide_secrets
 
-SUFFIXES: Final = (".yaml", ".yml", ".json")
 _TYPES: Final[Mapping[Any, ValueType]] = MappingProxyType(
     {str: "text", int: "integer", float: "number", bool: "flag", list[str]: "texts"}
 )
@@ -81,11 +81,6 @@ class FileKeys:
         self.by_field = MappingProxyType({key.field: key for key in self.by_name.values()})
         self.names = {key.field: key.name for key in self.by_name.values()}
         self.spelled = {field: f"--{name}" for field, name in self.names.items()} | {"path": "PATH", "args": "ARGS"}
-
-
-def is_job_file(path: Path) -> bool:
-    """Tell whether what is submitted is such a file, and not code."""
-    return path.suffix in SUFFIXES and not path.is_dir()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,8 +186,8 @@ def write_file(path: Path, typed: Mapping[str, Any], keys: FileKeys) -> tuple[st
     Raises:
         InvalidInput: the file is there already, or cannot be written, or its name does not end as one's of a job file.
     """
-    if path.suffix not in SUFFIXES:
-        raise InvalidInput.at("--save", f"{str(path)!r} does not end in {', '.join(SUFFIXES)}; give such a name")
+    if path.suffix not in FILE_SUFFIXES:
+        raise InvalidInput.at("--save", f"{str(path)!r} does not end in {', '.join(FILE_SUFFIXES)}; give such a name")
     said, notes = _without_secrets(typed, keys)
     content = {key.name: _written(key, said[key.field], path) for key in keys.by_name.values() if key.field in said}
     if path.suffix == ".json":

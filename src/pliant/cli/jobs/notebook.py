@@ -12,11 +12,11 @@ import typer
 from pliant.api.jobs import JobRequest
 from pliant.cli import formatting
 from pliant.cli.browser import has_screen, open_browser
-from pliant.cli.catalog.environments import environment_of
 from pliant.cli.completion import complete
 from pliant.cli.fields import FieldOption, Given, ask, options_of, takes
 from pliant.cli.follow import print_end
 from pliant.cli.jobs.asked import find_jobs, take_jobs
+from pliant.cli.jobs.code import environment_of
 from pliant.cli.options import JOB, leave_out_none
 from pliant.cli.problems import validate
 from pliant.cli.screen import say, say_notes

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
 from pliant.cli import formatting
 from pliant.cli.options import JsonOption
@@ -14,6 +13,9 @@ from pliant.core.errors import InvalidInput, Problem
 from pliant.core.job import MAX_VIRTUAL_WORKERS, Job
 from pliant.core.virtual_workers import choose
 from pliant.policy.elastic.virtual_workers import GOOD, WORTH, Advice, Division, advise, divide, worst
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _LARGE: Final = 64
 """Beyond this many sizes only those that divide badly are named one by one."""
@@ -170,7 +172,7 @@ def _range(sizes: Sequence[int]) -> str:
     return formatting.count_of(sizes[0], "task") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} tasks"
 
 
-def _table(sizes: Sequence[Division]) -> Table:
+def _table(sizes: Sequence[Division]) -> "Table":
     columns = (
         TableColumn(title="TASKS", right=True),
         TableColumn(title="PARTS", right=True),

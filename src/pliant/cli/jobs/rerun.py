@@ -7,9 +7,9 @@ import typer
 
 from pliant.api.rerun import RerunRequest
 from pliant.cli import formatting
-from pliant.cli.catalog.environments import environment_of
 from pliant.cli.fields import Given, read_typed, takes
 from pliant.cli.jobs.asked import CHANGES, find_jobs, report_job, secret_of, size_of, take_jobs, validate_job
+from pliant.cli.jobs.code import environment_of
 from pliant.cli.options import FollowOption, JobArgument, JsonOption, WaitOption, leave_out_none
 from pliant.cli.screen import say
 from pliant.cli.session import job_id_of, open_client

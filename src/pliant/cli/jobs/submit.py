@@ -4,19 +4,16 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pliant.api.arrays import ArrayRequest
 from pliant.api.jobs import JobRequest
-from pliant.cli.catalog.environments import environment_of
 from pliant.cli.fields import Given, read_typed, takes
 from pliant.cli.jobs.arrays import report_array, values_of
 from pliant.cli.jobs.asked import OPTIONS, find_jobs, report_job, secret_of, size_of, take_jobs, validate_job
-from pliant.cli.jobs.code import script_of, warn_of_parts, warn_of_siblings
-from pliant.cli.jobs.file_keys import is_job_file
-from pliant.cli.jobs.job_file import read_job_file, write_job_file
+from pliant.cli.jobs.code import environment_of, is_job_file, script_of, warn_of_parts, warn_of_siblings
 from pliant.cli.jobs.preview import DryRunOption, show_preview
 from pliant.cli.options import ArgsArgument, FollowOption, JsonOption, WaitOption, leave_out_none
 from pliant.cli.problems import validate
@@ -24,6 +21,9 @@ from pliant.cli.screen import say, say_notes
 from pliant.cli.session import open_client
 from pliant.client import Client
 from pliant.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pliant.cli.jobs.file_keys import JobFile
 
 PathArgument = Annotated[
     Path,
@@ -96,7 +96,7 @@ def submit(  # noqa: PLR0913 (one parameter per option)
     given |= {"array": None if array is None else values_of(array), "array_max": array_max, "args": args}
     if save is not None and (follow or wait or dry_run or as_json):
         raise InvalidInput.at("--save", "nothing is submitted with it; leave --follow, --wait, --dry-run, --json out")
-    file = read_job_file(path) if is_job_file(path) else None
+    file = _read_file(path) if is_job_file(path) else None
     typed, from_file = (given | {"path": str(path)}, ()) if file is None else file.beside(context, given)
     with nullcontext() if file is None else file.naming_places(from_file):
         asked = _read(typed)
@@ -106,8 +106,16 @@ def submit(  # noqa: PLR0913 (one parameter per option)
         if save is None:
             _send(context, asked, follow=follow, wait=wait, as_json=as_json)
             return
+    from pliant.cli.jobs.job_file import write_job_file  # YAML takes its time to come
+
     say_notes(write_job_file(save, typed))
     say(f"{save} is written; `pliant submit {save}` submits it")
+
+
+def _read_file(path: Path) -> "JobFile":
+    from pliant.cli.jobs.job_file import read_job_file
+
+    return read_job_file(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

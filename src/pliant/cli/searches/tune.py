@@ -9,11 +9,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from pliant.api.searches import SearchRequest
-from pliant.cli.catalog.environments import environment_of
 from pliant.cli.fields import Given, takes
 from pliant.cli.jobs.asked import OF_JOBS, find_jobs
-from pliant.cli.jobs.code import script_of, warn_of_parts, warn_of_siblings
-from pliant.cli.jobs.file_keys import is_job_file
+from pliant.cli.jobs.code import environment_of, is_job_file, script_of, warn_of_parts, warn_of_siblings
 from pliant.cli.options import ArgsArgument, JsonOption, WaitOption
 from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, print_outcome, say, say_notes

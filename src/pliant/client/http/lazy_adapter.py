@@ -4,7 +4,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Generic, TypeVar
+from importlib import import_module
+from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -12,9 +13,13 @@ T = TypeVar("T")
 
 
 class LazyAdapter(Generic[T]):
-    """Reads and writes one type as JSON. To make the adapters of all types takes longer than most commands."""
+    """Reads and writes one type as JSON. To make the adapters of all types takes longer than most commands.
 
-    def __init__(self, of: type[T]) -> None:
+    Args:
+        of: the type, or where it is: its module, which is imported then, and its name (`pliant.api.rerun:RerunJob`).
+    """
+
+    def __init__(self, of: type[T] | str) -> None:
         self._of = of
 
     def validate_json(self, document: str | bytes) -> T:
@@ -32,7 +37,12 @@ class LazyAdapter(Generic[T]):
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:
         with _holding_interrupts():
-            return TypeAdapter(self._of)
+            return TypeAdapter(_found(self._of) if isinstance(self._of, str) else self._of)
+
+
+def _found(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 @contextmanager

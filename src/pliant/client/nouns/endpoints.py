@@ -23,10 +23,10 @@ from pliant.api.endpoints import (
     TrafficRequest,
 )
 from pliant.client.folders.pack import Limits, pack
+from pliant.client.folders.requirements import beside
 from pliant.client.http.connection import Connection, if_match, parse
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.patience import observe
-from pliant.client.nouns.environments import beside
 from pliant.client.nouns.noun import NounClient, checked
 from pliant.core.endpoint import VersionState
 from pliant.core.errors import InternalError, InvalidInput, Unavailable

@@ -1,7 +1,6 @@
-"""The routes of environments, and which file of requirements travels with a script that is packed alone."""
+"""The routes of environments."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares
@@ -10,10 +9,6 @@ from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.pages import pages
 from pliant.client.nouns.noun import NounClient
 from pliant.core.environment import EnvironmentView
-from pliant.core.errors import InvalidInput
-
-REQUIREMENTS: Final = "requirements:"
-"""Before the name of a file, in what a job gives as its environment."""
 
 _PAGE: Final = 1000
 _VIEWS: Final = LazyAdapter(EnvironmentPage)
@@ -46,21 +41,3 @@ class EnvironmentClient(NounClient[EnvironmentView]):
     def log(self, name: str) -> str:
         """Return what the builder printed."""
         return self._connection.call("GET", f"{self._path(name)}/log").text
-
-
-def beside(code: Path, environment: str | None) -> tuple[Path, ...]:
-    """Return what is packed with a script that is packed alone: the requirements that its job names.
-
-    Raises:
-        InvalidInput: the file does not lie beside the script.
-    """
-    if environment is None or not environment.startswith(REQUIREMENTS) or not code.is_file():
-        return ()
-    name = environment.removeprefix(REQUIREMENTS)
-    file = code.parent / name
-    if Path(name).name != name or not file.is_file():
-        message = (
-            f"there is no file {name!r} beside {str(code)!r}; put it there, or give the folder instead of the script"
-        )
-        raise InvalidInput.at("environment", message)
-    return (file,)

@@ -1,18 +1,20 @@
 """Lists of jobs at a server, and what is asked of several jobs at once."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pliant.api.bulk import BulkOutcomes, JobsPatch, StopJobs
-from pliant.api.job_rows import JobRowPage
 from pliant.api.jobs import JobPage
 from pliant.client.http.connection import Connection, parse
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.nouns.noun import checked
 
+if TYPE_CHECKING:  # a submission needs none of them
+    from pliant.api.bulk import BulkOutcomes
+    from pliant.api.job_rows import JobRowPage
+
 _JOB_PAGE: Final = LazyAdapter(JobPage)
-_ROWS: Final = LazyAdapter(JobRowPage)
-_OUTCOMES: Final = LazyAdapter(BulkOutcomes)
+_ROWS: "Final[LazyAdapter[JobRowPage]]" = LazyAdapter("pliant.api.job_rows:JobRowPage")
+_OUTCOMES: "Final[LazyAdapter[BulkOutcomes]]" = LazyAdapter("pliant.api.bulk:BulkOutcomes")
 
 
 class JobLists:
@@ -71,7 +73,7 @@ class JobLists:
         sort: str | None = None,
         offset: int = 0,
         limit: int = 100,
-    ) -> JobRowPage:
+    ) -> "JobRowPage":
         """Return jobs as the rows of a table, with what is shown of each and no more; what is asked for as for `jobs`.
 
         Raises:
@@ -82,17 +84,21 @@ class JobLists:
         )
         return self._connection.get(_ROWS, "/jobs/rows", asked | {"limit": limit, "offset": offset})
 
-    def stop_all(self, job_ids: Sequence[str], *, now: bool = False) -> BulkOutcomes:
+    def stop_all(self, job_ids: Sequence[str], *, now: bool = False) -> "BulkOutcomes":
         """Stop several jobs, a thousand at most, as `stop` does; of each the answer says what became of it."""
+        from pliant.api.bulk import StopJobs
+
         body = checked(StopJobs, {"ids": list(job_ids), "now": now})
         return parse(_OUTCOMES, self._connection.send("POST", "/jobs/stop", body))
 
-    def change_all(self, job_ids: Sequence[str], **fields: Any) -> BulkOutcomes:
+    def change_all(self, job_ids: Sequence[str], **fields: Any) -> "BulkOutcomes":
         """Change `priority`, `min_tasks`, `max_tasks` or `queue` of several jobs; the answer says what became of each.
 
         Raises:
             InvalidInput: nothing can be changed so.
         """
+        from pliant.api.bulk import JobsPatch
+
         body = checked(JobsPatch, {"ids": list(job_ids), **fields})
         return parse(_OUTCOMES, self._connection.send("PATCH", "/jobs", body))
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from pliant.api.histograms import HistogramNames, HistogramPage
 from pliant.api.jobs import (
     ChartPage,
     EventPage,
@@ -22,8 +21,6 @@ from pliant.api.jobs import (
     ShareView,
     Why,
 )
-from pliant.api.rerun import Difference, RerunJob, RerunRequest
-from pliant.api.tunnel import ShellRequest, TunnelView
 from pliant.api.view import fill
 from pliant.client.folders.pack import Limits
 from pliant.client.folders.result import fetch_result
@@ -41,7 +38,10 @@ from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, JobSpec, Metric
 from pliant.core.lifecycle import JobState
 
-if TYPE_CHECKING:  # shells and notebooks alone need websockets
+if TYPE_CHECKING:  # a submission needs none of them: their bodies take long to make, and tunnels need websockets
+    from pliant.api.histograms import HistogramNames, HistogramPage
+    from pliant.api.rerun import Difference, RerunJob
+    from pliant.api.tunnel import ShellRequest, TunnelView
     from pliant.core.tunnel import Frame
     from pliant.tunnel.channels import TunnelChannels
     from pliant.tunnel.stream import TunnelStream
@@ -51,17 +51,17 @@ _LOOK_S: Final = 0.3
 
 _JOB: Final = LazyAdapter(Job)
 _NOTED_JOB: Final = LazyAdapter(NotedJob)
-_RERUN_JOB: Final = LazyAdapter(RerunJob)
+_RERUN_JOB: "Final[LazyAdapter[RerunJob]]" = LazyAdapter("pliant.api.rerun:RerunJob")
 _RESULT_FILES: Final = LazyAdapter(ResultFiles)
 _JOB_DETAIL: Final = LazyAdapter(JobDetail)
 _WHY: Final = LazyAdapter(Why)
-_TUNNEL: Final = LazyAdapter(TunnelView)
+_TUNNEL: "Final[LazyAdapter[TunnelView]]" = LazyAdapter("pliant.api.tunnel:TunnelView")
 _SHARES: Final = LazyAdapter(ShareView)
 _EVENT_PAGE: Final = LazyAdapter(EventPage)
 _CHART_PAGE: Final = LazyAdapter(ChartPage)
 _METRIC_PAGE: Final = LazyAdapter(MetricPage)
-_HISTOGRAM_NAMES: Final = LazyAdapter(HistogramNames)
-_HISTOGRAM_PAGE: Final = LazyAdapter(HistogramPage)
+_HISTOGRAM_NAMES: "Final[LazyAdapter[HistogramNames]]" = LazyAdapter("pliant.api.histograms:HistogramNames")
+_HISTOGRAM_PAGE: "Final[LazyAdapter[HistogramPage]]" = LazyAdapter("pliant.api.histograms:HistogramPage")
 
 
 class JobClient(JobLists):
@@ -118,6 +118,8 @@ class JobClient(JobLists):
             Conflict: its code is not kept, or it trains a model.
             InvalidInput: with everything that is wrong with the new job.
         """
+        from pliant.api.rerun import RerunRequest
+
         body = checked(RerunRequest, changes)
         answer = self._connection.send("POST", f"{_path(job_id)}/rerun", body, timeout_s=UPLOAD_TIMEOUT_S)
         return JobHandle(self, parse(_RERUN_JOB, answer))
@@ -162,7 +164,7 @@ class JobClient(JobLists):
         """
         return fetch_stacks(self._connection, job_id, timeout_s=timeout_s)
 
-    def open_shell(self, job_id: str, request: ShellRequest) -> "TunnelStream":
+    def open_shell(self, job_id: str, request: "ShellRequest") -> "TunnelStream":
         """Start a shell, or a command, beside a task of a job; return what leads to it.
 
         Raises:
@@ -278,11 +280,11 @@ class JobClient(JobLists):
             yield from points
             after = points[-1].step
 
-    def histogram_names(self, job_id: str) -> HistogramNames:
+    def histogram_names(self, job_id: str) -> "HistogramNames":
         """Return what a job has logged histograms of, such as `weights/fc1.weight`."""
         return self._connection.get(_HISTOGRAM_NAMES, f"{_path(job_id)}/histograms")
 
-    def histograms(self, job_id: str, name: str) -> HistogramPage:
+    def histograms(self, job_id: str, name: str) -> "HistogramPage":
         """Return the histograms of one name in order of step: 64 at most, evenly over the training."""
         return self._connection.get(_HISTOGRAM_PAGE, f"{_path(job_id)}/histograms/{quote(name)}")
 
@@ -378,9 +380,9 @@ class JobHandle:
         return self.job.rerun_of
 
     @property
-    def differences(self) -> tuple[Difference, ...]:
+    def differences(self) -> "tuple[Difference, ...]":
         """What is otherwise than in the job that it runs again; nothing if it runs none again."""
-        return self.job.differences if isinstance(self.job, RerunJob) else ()
+        return getattr(self.job, "differences", ())
 
     @property
     def state(self) -> JobState:

@@ -9,8 +9,8 @@ import httpx
 
 from pliant.api.jobs import JobRequest
 from pliant.client.folders.pack import Limits, pack
+from pliant.client.folders.requirements import beside
 from pliant.client.http.connection import Connection
-from pliant.client.nouns.environments import beside
 from pliant.core.errors import InvalidInput, Problem
 
 DELETE_TIMEOUT_S: Final = 600.0
