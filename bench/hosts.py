@@ -174,12 +174,13 @@ def play_join_and_loss(model: str) -> JoinAndLoss:
         more_spare.hold()
         until(lambda: _num_steps(logs, size=3) >= NUM_USUAL, "steps of three", LIMIT_S)
         before_s = usual_by_size(logs.read())[3]
-        spare.free()
-        began_at = time.monotonic()
-        pool.join("d", own)
-        until(lambda: pool.starts_on("d"), "a task of the host that has joined", LIMIT_S, look_s=0.2)
-        more_spare.free()  # what its agent and its zygote needed was freed before
-        joined_s = _step_of_last(logs, began_at, size=4) - began_at
+        with on_processors(others):  # who looks for its step is no process of its
+            spare.free()
+            began_at = time.monotonic()
+            pool.join("d", own)
+            until(lambda: pool.starts_on("d"), "a task of the host that has joined", LIMIT_S, look_s=0.2)
+            more_spare.free()  # what its agent and its zygote needed was freed before
+            joined_s = _step_of_last(logs, began_at, size=4) - began_at
         spread_processes()
         spare.hold()
         until(lambda: _num_steps(logs, size=4) >= NUM_USUAL, "steps of four", LIMIT_S)

@@ -1,19 +1,21 @@
 """The zygote's process, started by the local agent: `python -P -m pliant.entry.zygote`. Not for people to call."""
 
 import argparse
+import gc
 import os
 import signal
 import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from pliant.cluster import process
-from pliant.cluster.zygote.zygote import Zygote, ZygoteSettings
-from pliant.entry.clock import SystemClock
-
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Serve the agent at the other end of the channel."""
+    gc.disable()  # until what tasks need is imported
+    from pliant.cluster import process
+    from pliant.cluster.zygote.zygote import Zygote, ZygoteSettings
+    from pliant.entry.clock import SystemClock
+
     parser = argparse.ArgumentParser(prog="pliant.entry.zygote", description=__doc__)
     parser.add_argument("--channel", type=int, required=True, help="number of the open socket to the agent")
     parser.add_argument("--state-dir", type=Path, required=True, help="folder of the task records")

@@ -37,9 +37,9 @@ from pliant.cluster.zygote.deadline import OrphanDeadline
 from pliant.core.errors import Conflict, InvalidInput, PliantError, Unavailable
 from pliant.core.job import NodeId
 from pliant.core.joining import machine_name_fault, parse_join_token
-from pliant.entry.agent_environments import MachineBuilder, strangeness
-from pliant.entry.agent_files import open_files, read_announced
-from pliant.entry.agent_gateway import AgentGateway, GatewayMachine, GatewayWishes, gateway_options
+from pliant.entry.agent.environments import MachineBuilder, strangeness
+from pliant.entry.agent.files import open_files, read_announced
+from pliant.entry.agent.gateway import AgentGateway, GatewayMachine, GatewayWishes, gateway_options
 from pliant.entry.clock import SystemClock
 from pliant.entry.gateway_process import STATE, retire_left
 from pliant.entry.labels import label_problems, read_labels
@@ -295,7 +295,3 @@ def _begin_again(_rules: NodeRules) -> None:
     logging.shutdown()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.execv(sys.executable, sys.orig_argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,7 +14,7 @@ from pliant.catalog.environments.package_index import index_variables
 from pliant.cluster.link.messages import NodeRules
 from pliant.cluster.mirror.messages import IndexOptions
 from pliant.core.errors import Unavailable
-from pliant.entry.agent_environments import MachineBuilder, strangeness
+from pliant.entry.agent.environments import MachineBuilder, strangeness
 from pliant.entry.own_environment import own_platform
 
 pytestmark = pytest.mark.timeout(240)

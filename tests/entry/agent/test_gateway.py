@@ -22,7 +22,7 @@ from pliant.cluster import process
 from pliant.cluster.link.messages import GatewayRules
 from pliant.core.errors import InvalidInput
 from pliant.core.serving import GatewayHello, Retire
-from pliant.entry.agent_gateway import GatewayMachine, GatewayWishes, gateway_options
+from pliant.entry.agent.gateway import GatewayMachine, GatewayWishes, gateway_options
 from pliant.entry.gateway_process import STATE, retire_left
 from pliant.files.certificates import names_of
 from pliant.serve.gateway.gateway_files import RECORD
