@@ -4,6 +4,7 @@ import mmap
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -148,6 +149,26 @@ def test_pages_are_moved_as_often_as_generations_are_lost(large_layout: BucketLa
     assert len({buffer.data_ptr() for buffer in held}) == len(held)
 
 
+def is_mapped(address: int) -> bool:
+    ranges = [line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines()]
+    return any(int(begin, 16) <= address < int(end, 16) for begin, end in ranges)
+
+
+def test_pages_that_were_moved_go_with_the_last_who_uses_them(large_layout: BucketLayout) -> None:
+    kept = SumMemory(large_layout)
+    held = sum_of_a_lost_generation(kept)
+    kept.begin(1)
+    gradient = kept.sets[0].views[0].fill_(5)
+    address = gradient.data_ptr()
+
+    kept.close()
+
+    assert gradient.min() == 5
+    del gradient
+    assert not is_mapped(address)
+    assert all(is_mapped(buffer.data_ptr()) for buffer in held)
+
+
 def test_where_pages_cannot_be_moved_they_are_given_back(
     large_layout: BucketLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +178,7 @@ def test_where_pages_cannot_be_moved_they_are_given_back(
 
     kept.begin(1)
 
+    assert len(kept.received(0, 0, NUM_PAGED)) == NUM_PAGED
     assert all(not buffer[PAGE:-PAGE].any() for buffer in held)
     kept.sets[0].buffers[0].fill_(3)
     assert all(not buffer[PAGE:-PAGE].any() for buffer in held)

@@ -16,6 +16,7 @@ Knows nothing of groups but whether they have ended.
 import ctypes
 import mmap
 import threading
+import weakref
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -32,10 +33,9 @@ _MORE: Final = MAX_VIRTUAL_WORKERS
 that what comes to one from all in a turn is longer by less than their number."""
 
 _MREMAP_MAYMOVE: Final = 1
-_MREMAP_FIXED: Final = 2
 _MREMAP_DONTUNMAP: Final = 4
-_LARGE_PAGE: Final = 2 << 20
-"""Bytes. Moved by a multiple of it, large pages stay whole."""
+_libc: Final = ctypes.CDLL(None)
+_libc.mremap.restype = ctypes.c_void_p
 
 _Received = dict[tuple[int, int], torch.Tensor]
 """By the number of the bucket and the turn."""
@@ -142,22 +142,38 @@ class SumMemory:
 
 
 def _move_pages(buffer: torch.Tensor) -> torch.Tensor:
-    """Return a buffer like this one at other addresses, which has this one's pages; no memory is taken.
+    """Return a buffer like this one at other addresses, which has this one's pages; next to no memory is taken.
 
     The old addresses stay mapped, to pages that the kernel makes when they are touched, so that who still writes there
-    does no harm. Contents are undefined. Where the kernel moves no pages (Linux before 5.7), the old ones are given
-    back to it, and the new ones are made when they are touched.
+    does no harm. Contents are undefined. Where the kernel does not move them (Linux before 5.7), the old pages are
+    given back to it, and the new buffer is made as any other.
     """
-    address, end = buffer.data_ptr(), buffer.data_ptr() + buffer.nbytes
-    first, stop = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
-    memory = mmap.mmap(-1, buffer.nbytes + _LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    offset = (address - base) % _LARGE_PAGE
-    if first < stop:  # whole pages alone: others have the rest
-        libc, length = ctypes.CDLL(None), ctypes.c_size_t(stop - first)
-        libc.mremap.restype = ctypes.c_void_p
-        flags = _MREMAP_MAYMOVE | _MREMAP_FIXED | _MREMAP_DONTUNMAP
-        target = base + offset + first - address
-        if libc.mremap(ctypes.c_void_p(first), length, length, flags, ctypes.c_void_p(target)) != target:
-            libc.madvise(ctypes.c_void_p(first), length, mmap.MADV_DONTNEED)
-    return torch.frombuffer(memory, dtype=buffer.dtype, count=buffer.numel(), offset=offset)
+    first = -(-buffer.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE  # whole pages alone: others have the rest
+    length = (buffer.data_ptr() + buffer.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
+    if length <= 0:
+        return torch.empty_like(buffer)
+    moved = _remap(first, length, length, _MREMAP_MAYMOVE | _MREMAP_DONTUNMAP)
+    if moved is None:
+        _libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(length), mmap.MADV_DONTNEED)
+        return torch.empty_like(buffer)
+    size = -(-buffer.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    whole = _remap(moved, length, size, _MREMAP_MAYMOVE)
+    if whole is None:
+        _unmap(moved, length)
+        return torch.empty_like(buffer)
+    memory = (ctypes.c_char * size).from_address(whole)
+    weakref.finalize(memory, _unmap, whole, size).atexit = False  # the kernel does it then, when no thread goes on
+    return torch.frombuffer(memory, dtype=buffer.dtype, count=buffer.numel())
+
+
+def _remap(address: int, length: int, new_length: int, flags: int) -> int | None:
+    """Return where whole pages are now; None if they are where they were (`man 2 mremap`)."""
+    anywhere = ctypes.c_void_p(None)
+    found: int = _libc.mremap(
+        ctypes.c_void_p(address), ctypes.c_size_t(length), ctypes.c_size_t(new_length), ctypes.c_int(flags), anywhere
+    )
+    return None if found == ctypes.c_void_p(-1).value else found
+
+
+def _unmap(address: int, length: int) -> None:
+    _libc.munmap(ctypes.c_void_p(address), ctypes.c_size_t(length))
