@@ -10,7 +10,7 @@ from pliant.entry.interrupt import leaving_at_once
 
 if __name__ == "__main__":
     with leaving_at_once():
-        gc.disable()  # next to nothing of what modules make is garbage; to look for it takes a sixth of the time
+        gc.disable()  # next to nothing of what modules make is garbage; to look for it takes a tenth of the time
         from pliant.entry.agent.process import main
 
         gc.freeze()
