@@ -174,7 +174,7 @@ def play_join_and_loss(model: str) -> JoinAndLoss:
         more_spare.hold()
         until(lambda: _num_steps(logs, size=3) >= NUM_USUAL, "steps of three", LIMIT_S)
         before_s = usual_by_size(logs.read())[3]
-        with on_processors(others):  # who looks for its step is no process of its
+        with on_processors(others):  # this process is not one of the machine that joins
             spare.free()
             began_at = time.monotonic()
             pool.join("d", own)

@@ -43,7 +43,9 @@ def test_to_submit_a_job_takes_no_more_than_that_needs() -> None:
     needed = {"arrays", "derive", "faults", "jobs", "request", "trust", "view"}
     assert {name.split(".")[2] for name in brought if name.startswith("pliant.api.")} == needed
     assert not brought & {"pliant.core.search", "pliant.core.endpoint", "websockets", "numpy", "jsonschema"}
-    assert not brought & {"yaml", "pliant.cli.readable_console"}, "what reads job files, and what draws, comes when it is used"
+    assert not brought & {"yaml", "pliant.cli.readable_console"}, (
+        "what reads job files, and what draws, comes when it is used"
+    )
 
 
 IMPORT_ALL = (

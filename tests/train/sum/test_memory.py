@@ -184,6 +184,34 @@ def test_where_pages_cannot_be_moved_they_are_given_back(
     assert all(not buffer[PAGE:-PAGE].any() for buffer in held)
 
 
+def test_where_there_is_no_room_beside_moved_pages_they_are_given_back(
+    large_layout: BucketLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: list[int] = []
+    remap = memory._remap
+
+    def remap_once(address: int, length: int, new_length: int, flags: int) -> int | None:
+        if address in moved:
+            return None
+        moved.append(remap(address, length, new_length, flags) or 0)
+        return moved[-1]
+
+    monkeypatch.setattr(memory, "_remap", remap_once)
+    kept = SumMemory(large_layout)
+    held = sum_of_a_lost_generation(kept)
+    unmapped: list[int] = []
+    unmap = memory._unmap
+    monkeypatch.setattr(memory, "_unmap", lambda address, length: (unmapped.append(address), unmap(address, length)))
+
+    kept.begin(1)
+
+    assert unmapped == moved
+    assert len(moved) == len(held)
+    assert all(not buffer[PAGE:-PAGE].any() for buffer in held)
+    kept.sets[0].buffers[0].fill_(3)
+    assert all(not buffer[PAGE:-PAGE].any() for buffer in held)
+
+
 def test_very_much_is_left_to_the_first_step(layout: BucketLayout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "MAX_PREPARED_BYTES", 3 * 4 * NUM_ELEMENTS)
     kept = SumMemory(layout)
