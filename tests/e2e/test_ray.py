@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from tests.e2e.hosts_pool import SERVER
 from tests.e2e.ray_pool import RayPool
+from tests.e2e.serving import Asked, crowd, write_model
 from tests.e2e.trial import Trial
 from tests.hosts import Network, require_hosts
 
+from pliant.api.trust import Trust
 from pliant.client import Client
 
 DRAIN = """
@@ -46,21 +48,36 @@ def client(pool: RayPool) -> Iterator[Client]:
         yield client
 
 
-def test_a_training_grows_onto_a_node_of_ray_and_outlives_all_that_is_rays(
-    pool: RayPool, client: Client, tmp_path: Path
+@pytest.fixture
+def asked(pool: RayPool, client: Client, tmp_path: Path) -> Iterator[Asked]:
+    """Requests, all the time, to an endpoint whose one kernel is on the server's host."""
+    token = (pool.home / "token").read_text().strip()
+    trust = Trust(certificate=pool.home / "address" / "server.pem").context()
+    client.endpoints.deploy("steady", write_model(tmp_path / "steady", seconds=0.05), kernel_min=1, kernel_max=1)
+    view = client.endpoints.wait("steady", timeout_s=60)
+    assert view.http_url is not None
+    with crowd(view.http_url, token, "steady", num_clients=2, trust=trust) as asked:
+        yield asked
+    client.endpoints.remove("steady")
+
+
+def test_a_training_on_a_node_of_ray_and_an_endpoint_outlive_all_that_is_rays(
+    pool: RayPool, client: Client, asked: Asked, tmp_path: Path
 ) -> None:
     job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=4, epochs=60, pace=0.2)
-    job.until_calm(2)
+    job.until_calm(1)
     pool.start_node("b")
     pool.until_state("b", "in use", 90.0)
-    tasks = {task.id for task in job.until_calm(4)}
+    tasks = {task.id for task in job.until_calm(3)}
     agent = pool.agent_pid("b")
 
     for name in ("b", SERVER):
         pool.kill_ray(name)
     pool.until(lambda: "RayLauncher" not in processes(pool, "b"), "the launcher has ended with its raylet")
-    assert {task.id for task in job.until_calm(4)} == tasks
+    num = asked.num_answered
+    assert {task.id for task in job.until_calm(3)} == tasks
     assert pool.agent_pid("b") == agent
+    pool.until(lambda: asked.num_answered > num, "the endpoint answers without Ray")
 
     pool.start_head()
     pool.start_node("b")
@@ -70,14 +87,15 @@ def test_a_training_grows_onto_a_node_of_ray_and_outlives_all_that_is_rays(
     pool.hosts["b"].run(["kill", "-9", str(agent)])
     pool.until(lambda: pool.agent_pid("b") not in (0, agent), "it has started another one")
     pool.until_state("b", "in use", 90.0)
-    assert {task.id for task in job.until_calm(4)} == tasks
+    assert {task.id for task in job.until_calm(3)} == tasks
 
     assert pool.ask_ray(DRAIN).startswith("(True")
     pool.until_state("b", "drained", 60.0)
-    job.until_calm(2)
+    job.until_calm(1)
     assert any("Ray drains it, and ends it at" in event.message for event in client.events(limit=10_000).events)
     assert not job.events("task.lost")
     job.end()
+    assert (asked.wrong, set(asked.statuses), asked.num_broken) == ([], {200}, 0)
 
 
 def processes(pool: RayPool, name: str) -> str:
