@@ -488,6 +488,8 @@ def test_results_are_fetched_into_a_folder(
     assert done.out.startswith(f"{tmp_path}/job-1-result holds the results of job-1: 5 files")
     assert run(shown, "result", "1").code == 5
     assert "model/model.pt" in json.loads(run(shown, "result", "1", "--to", "x/y", "--json").out)["files"]
+    (tmp_path / "note").touch()
+    assert run(shown, "result", "1", "--to", "note/x").err == f"error: {tmp_path}/note: File exists\n"
 
 
 def offered(words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:

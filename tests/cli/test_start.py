@@ -41,6 +41,13 @@ def test_a_command_that_asks_no_server_imports_no_client(clean: dict[str, str]) 
     assert modules & HEAVY == set()
 
 
+def test_a_full_disk_is_told_in_a_line(clean: dict[str, str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*COMMAND, "version"], env=clean, stdout=full, stderr=subprocess.PIPE, timeout=50)
+
+    assert (done.returncode, done.stderr) == (1, b"error: No space left on device\n")
+
+
 @pytest.mark.parametrize(
     ("words", "number", "offered"), [("pliant wh", 1, {"why", "whoami"}), ("pliant version --", 2, set())]
 )

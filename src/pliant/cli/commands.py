@@ -207,7 +207,7 @@ def run(argv: Sequence[str] | None) -> int:
         code = app(args=argv, prog_name="pliant", standalone_mode=False)
     except typer.Abort:  # at a question of typer's
         return INTERRUPTED
-    except (PliantError, TimeoutError, typer.TyperException) as error:
+    except (PliantError, OSError, typer.TyperException) as error:
         from pliant.cli.problems import report  # only errors need it
 
         return report(error)

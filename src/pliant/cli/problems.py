@@ -38,7 +38,7 @@ EXIT_CODES: Final[Mapping[type[PliantError], int]] = {
 UNEXPECTED: Final = 1
 
 
-def report(error: PliantError | TimeoutError | typer.TyperException) -> int:
+def report(error: PliantError | OSError | typer.TyperException) -> int:
     """Print an error and return the exit code that goes with it."""
     from rich.text import Text
 
@@ -52,9 +52,16 @@ def report(error: PliantError | TimeoutError | typer.TyperException) -> int:
     elif isinstance(error, InvalidInput) and error.problems:
         text.append(_sentence(error.problems[0]), style="not bold default")
     else:
-        text.append(in_commands(str(error)), style="not bold default")
+        text.append(_told(error), style="not bold default")
     console(stderr=True).print(text)
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), UNEXPECTED)
+
+
+def _told(error: PliantError | OSError) -> str:
+    """Return what an error says; one of the system's says of which file."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    return in_commands(str(error))
 
 
 def validate(kind: type[M], given: Mapping[str, object]) -> M:
