@@ -52,12 +52,12 @@ def report(error: PliantError | OSError | typer.TyperException) -> int:
     elif isinstance(error, InvalidInput) and error.problems:
         text.append(_sentence(error.problems[0]), style="not bold default")
     else:
-        text.append(_told(error), style="not bold default")
+        text.append(_message_of(error), style="not bold default")
     console(stderr=True).print(text)
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), UNEXPECTED)
 
 
-def _told(error: PliantError | OSError) -> str:
+def _message_of(error: PliantError | OSError) -> str:
     """Return what an error says; one of the system's says of which file."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
