@@ -96,6 +96,16 @@ class HostsPool(Pool):
         env = self.env | ({} if self.database is None else {"PLIANT_DATABASE": self.database})
         return host.popen(argv, env=env, output=self.home.parent / "up.log")
 
+    @property
+    def token(self) -> str:
+        """Of the administrator."""
+        return (self.home / "token").read_text().strip()
+
+    @property
+    def certificate(self) -> Path:
+        """Of the server, which its own gateway shows as well."""
+        return self.home / "address" / "server.pem"
+
     def own_machine(self, name: str) -> list[str | Path]:
         """Return how the server that runs on a host shall start the agent there."""
         return ["--machine-name", name, "--agent-dir", self.home.parent / f"agent-{name}"]

@@ -160,14 +160,13 @@ def test_a_training_over_a_slow_network_that_loses_packets_is_right_and_loses_no
 def test_an_endpoint_answers_over_grpc_by_a_kernel_that_is_on_another_host_than_its_gateway(
     hosts: FaultyHosts, client: Client, tmp_path: Path
 ) -> None:
-    certificate, token = hosts.home / "address" / "server.pem", (hosts.home / "token").read_text().strip()
     with hosts.without("c"):
         client.endpoints.deploy("double", write_tensor_model(tmp_path / "double"))
         view = client.endpoints.wait("double", timeout_s=60)
     (version,) = view.versions
     assert view.grpc_address is not None
     assert [kernel.node_id for kernel in version.kernels] == ["b"]
-    asking: list[str | Path] = [PYTHON, "-P", "-c", ASK, view.grpc_address, token, certificate]
+    asking: list[str | Path] = [PYTHON, "-P", "-c", ASK, view.grpc_address, hosts.token, hosts.certificate]
     assert hosts.hosts["c"].run(asking, env=clean_env(), timeout_s=60).stdout == "[3.0, 4.0]\n"
     client.endpoints.remove("double")
 

@@ -46,10 +46,6 @@ class GatewaysPool(HostsPool):
                 self.join(name)
         self.until_here(SERVER, *self.names)
 
-    @property
-    def token(self) -> str:
-        return (self.home / "token").read_text().strip()
-
     def gateways(self, client: Client, first: str | None = None) -> tuple[GatewayView, ...]:
         """Return where the endpoint is asked, once that is on both machines; the first is the server's own."""
 
@@ -68,7 +64,7 @@ class GatewaysPool(HostsPool):
     def trust(self, gateway: GatewayView) -> ssl.SSLContext:
         """Return what trusts a gateway as people do who were told its certificate."""
         if gateway.certificate is None:
-            return Trust(certificate=self.home / "address" / "server.pem").context()
+            return Trust(certificate=self.certificate).context()
         return Trust(pem=gateway.certificate).context()
 
     def asking(self, gateway: GatewayView) -> httpx.Client:

@@ -69,15 +69,14 @@ def ready(client: Client, name: str) -> list[KernelView]:
 def test_an_endpoint_answers_from_several_hosts_and_goes_on_when_one_of_them_is_lost(
     hosts: HostsPool, client: Client, tmp_path: Path
 ) -> None:
-    trust = Trust(certificate=hosts.home / "address" / "server.pem").context()
-    token = (hosts.home / "token").read_text().strip()
+    trust = Trust(certificate=hosts.certificate).context()
     with hosts.without(SERVER):
         client.endpoints.deploy(
             "slow", write_model(tmp_path / "slow", seconds=0.1), kernel_min=2, kernel_max=3, batch_size=1, pipe_size=1
         )
         view = client.endpoints.wait("slow", timeout_s=60)
         assert view.http_url is not None
-        with crowd(view.http_url, token, "slow", num_clients=12, trust=trust) as asked:
+        with crowd(view.http_url, hosts.token, "slow", num_clients=12, trust=trust) as asked:
             hosts.until(lambda: len(ready(client, "slow")) == 3, "it has grown onto another host")
             assert len({kernel.node_id for kernel in ready(client, "slow")}) == 2
             lost = ready(client, "slow")[0].node_id

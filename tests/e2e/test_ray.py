@@ -51,12 +51,11 @@ def client(pool: RayPool) -> Iterator[Client]:
 @pytest.fixture
 def asked(pool: RayPool, client: Client, tmp_path: Path) -> Iterator[Asked]:
     """Requests, all the time, to an endpoint whose one kernel is on the server's host."""
-    token = (pool.home / "token").read_text().strip()
-    trust = Trust(certificate=pool.home / "address" / "server.pem").context()
+    trust = Trust(certificate=pool.certificate).context()
     client.endpoints.deploy("steady", write_model(tmp_path / "steady", seconds=0.05), kernel_min=1, kernel_max=1)
     view = client.endpoints.wait("steady", timeout_s=60)
     assert view.http_url is not None
-    with crowd(view.http_url, token, "steady", num_clients=2, trust=trust) as asked:
+    with crowd(view.http_url, pool.token, "steady", num_clients=2, trust=trust) as asked:
         yield asked
     client.endpoints.remove("steady")
 
