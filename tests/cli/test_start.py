@@ -41,11 +41,25 @@ def test_a_command_that_asks_no_server_imports_no_client(clean: dict[str, str]) 
     assert modules & HEAVY == set()
 
 
-def test_a_full_disk_is_told_in_a_line(clean: dict[str, str]) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_told_in_a_line(unbuffered: str, clean: dict[str, str]) -> None:
+    env = clean | {"PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([*COMMAND, "version"], env=clean, stdout=full, stderr=subprocess.PIPE, timeout=50)
+        done = subprocess.run([*COMMAND, "version"], env=env, stdout=full, stderr=subprocess.PIPE, timeout=50)
 
     assert (done.returncode, done.stderr) == (1, b"error: No space left on device\n")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_who_has_read_enough_hears_no_more(unbuffered: str, clean: dict[str, str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    env = clean | {"PYTHONUNBUFFERED": unbuffered}
+
+    done = subprocess.run([*COMMAND, "version"], env=env, stdout=writer, stderr=subprocess.PIPE, timeout=50)
+
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 @pytest.mark.parametrize(

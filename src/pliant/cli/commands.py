@@ -205,6 +205,8 @@ def run(argv: Sequence[str] | None) -> int:
     """Run a command and return its exit code."""
     try:
         code = app(args=argv, prog_name="pliant", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # what cannot be written is told, too
     except typer.Abort:  # at a question of typer's
         return INTERRUPTED
     except (PliantError, OSError, typer.TyperException) as error:

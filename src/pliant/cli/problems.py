@@ -1,5 +1,7 @@
 """How errors reach the person: one clear paragraph on stderr, and an exit code that scripts can tell apart."""
 
+import os
+import sys
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
@@ -40,6 +42,10 @@ UNEXPECTED: Final = 1
 
 def report(error: PliantError | OSError | typer.TyperException) -> int:
     """Print an error and return the exit code that goes with it."""
+    if isinstance(error, OSError):
+        _drop_unwritten()
+    if isinstance(error, BrokenPipeError):  # who read it has read enough
+        return UNEXPECTED
     from rich.text import Text
 
     if isinstance(error, typer.TyperException):
@@ -55,6 +61,16 @@ def report(error: PliantError | OSError | typer.TyperException) -> int:
         text.append(_message_of(error), style="not bold default")
     console(stderr=True).print(text)
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), UNEXPECTED)
+
+
+def _drop_unwritten() -> None:
+    """Let go of what standard output does not take: Python would try it again at its end, and say so."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _message_of(error: PliantError | OSError) -> str:
