@@ -41,9 +41,10 @@ def test_to_submit_a_job_takes_no_more_than_that_needs() -> None:
     load = "from pliant.cli.commands import COMMANDS, Listed; Listed('submit', COMMANDS['submit']).load()"
     brought = modules_after(f"{load}; from pliant.cli.screen import say; say('it is submitted')")
 
-    needed = {"arrays", "derive", "faults", "jobs", "request", "trust", "view"}
+    needed = {"derive", "faults", "jobs", "request", "trust", "view"}
     assert {name.split(".")[2] for name in brought if name.startswith("pliant.api.")} == needed
-    assert not brought & {"pliant.core.search", "pliant.core.endpoint", "websockets", "numpy", "jsonschema"}
+    assert not brought & {"pliant.core.search", "pliant.core.endpoint", "pliant.core.event", "pliant.core.plan"}
+    assert not brought & {"websockets", "numpy", "jsonschema"}
     assert not brought & {"yaml", "rich", "pliant.cli.readable_console"}, (
         "what reads job files, and what draws on a terminal, comes when it is used"
     )

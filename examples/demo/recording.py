@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from examples.demo.timeline import Timeline, held_by_job, working_by_job
-from pliant.api.jobs import JobDetail
+from pliant.api.job_views import JobDetail
 from pliant.api.searches import SearchView
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import JobId, TaskId

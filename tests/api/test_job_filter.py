@@ -4,8 +4,8 @@ import pytest
 
 from pliant.api.job_filter import MAX_WORDS, read_job_filter
 from pliant.core.errors import InvalidInput
-from pliant.core.job_filter import ENDED_STATES, EVERY_JOB, JobFilter
-from pliant.core.lifecycle import JobState
+from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.lifecycle import ENDED_STATES, JobState
 
 
 def problems(**asked: list[str]) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from tests.browser.conftest import Visitor
 from tests.e2e.pace import Pace
 from tests.e2e.pool import Pool
 
-from pliant.api.jobs import JobDetail
+from pliant.api.job_views import JobDetail
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
 

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.cli.conftest import Run
 from tests.tiny_searches import SETTINGS, page, search_server, trial, view
 
-from pliant.api.jobs import UsagePage
+from pliant.api.pool import UsagePage
 from pliant.api.searches import ImportancesView
 from pliant.cli.searches.report.axis import axis_of
 from pliant.cli.searches.report.page import SearchReport, write_page

@@ -41,6 +41,19 @@ def test_a_command_that_asks_no_server_imports_no_client(clean: dict[str, str]) 
     assert modules & HEAVY == set()
 
 
+def test_a_command_looks_for_garbage_no_more_than_once_while_it_is_imported(clean: dict[str, str]) -> None:
+    count = "import gc; looks = []; gc.callbacks.append(lambda phase, _: looks.append(phase))"
+    tell = "import sys, atexit; atexit.register(lambda: print(looks.count('start'), gc.isenabled(), file=sys.stderr))"
+    program = f"from pliant.cli.app import main; {count}; {tell}; main()"
+    command = [sys.executable, "-c", program, "submit", "--help"]
+
+    done = subprocess.run(command, env=clean, capture_output=True, text=True, timeout=50, check=True)
+
+    looks, goes_on = done.stderr.split()
+    assert int(looks) <= 1
+    assert goes_on == "True"
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_told_in_a_line(unbuffered: str, clean: dict[str, str]) -> None:
     env = clean | {"PYTHONUNBUFFERED": unbuffered}

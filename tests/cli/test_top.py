@@ -9,7 +9,8 @@ from tests.cli.conftest import Run
 from tests.contracts.store import a_job
 from tests.tiny_searches import SearchServer, search_server, view
 
-from pliant.api.jobs import ClusterView, JobPage, Why
+from pliant.api.job_views import JobPage, Why
+from pliant.api.pool import ClusterView
 from pliant.api.searches import SearchView, SearchWhy, TrialWhy
 from pliant.cli.jobs.frame import View, draw
 from pliant.cli.screen import console

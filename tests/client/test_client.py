@@ -16,7 +16,9 @@ from tests.client.wires import Cutter, answering
 from tests.server.played import PROGRESS, Played
 
 from pliant.api.arrays import ArrayRequest
-from pliant.api.jobs import JobDetail, JobPatch, JobRequest, LogFile, SlotView
+from pliant.api.job_views import JobDetail, LogFile
+from pliant.api.jobs import JobPatch, JobRequest
+from pliant.api.pool import SlotView
 from pliant.client import Client
 from pliant.client.http.connection import Connection
 from pliant.client.http.patience import Patience

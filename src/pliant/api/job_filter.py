@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.job import JOB_KINDS
-from pliant.core.job_filter import STATE_WORDS, JobFilter
-from pliant.core.lifecycle import JobState
+from pliant.core.job_filter import JobFilter
+from pliant.core.lifecycle import STATE_WORDS, JobState
 from pliant.core.near_name import near_name
 from pliant.core.tag import MAX_TAG_NAME, MAX_TAG_VALUE
 

@@ -5,30 +5,23 @@ Requests refuse unknown fields and report every error at once.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Self, TypeVar
+from typing import Self, TypeVar
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import model_validator
 
 from pliant.api.request import Patch, Request, refuse
-from pliant.core.access import SharedWith
-from pliant.core.chart import Series
-from pliant.core.event import Event, Usage
 from pliant.core.input import values_of
 from pliant.core.job import (
     DEFAULT_MAX_RESTARTS,
     Awaited,
-    Generation,
     Job,
     JobSettings,
     JobSpec,
-    Metric,
     NumTasks,
     Priority,
     QueueName,
-    Task,
 )
 from pliant.core.notice import NoticeSettings
-from pliant.core.plan import NodeView, PolicyName
 from pliant.core.secret_names import hide_secrets
 from pliant.core.tag import TagName, TagValue, tags_of
 
@@ -127,184 +120,9 @@ class JobPatch(Patch):
     """The same for what it waits for to end."""
 
 
-class ShareRequest(Request):
-    """With whom something is shared from now on, and with nobody else."""
-
-    shared_with: SharedWith
-    """Names of users; `*` stands for everybody who can log on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareView:
-    """With whom something is shared."""
-
-    name: str
-    """Such as a job's id."""
-    owner: str
-    shared_with: tuple[str, ...]
-    revision: int
-    """Its `ETag`; 0 if it never was shared."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotedJob(Job):
     """A job that was just submitted or changed, with what its owner should know of it."""
 
     notes: tuple[str, ...] = ()
     """Sentences; each is an event of the job, too."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPage:
-    """Jobs, newest first or in the order that was asked for; ask again with `before=next` for older ones."""
-
-    jobs: tuple[Job, ...]
-    next: str | None
-    """Null: there are no older ones, or the order is another one."""
-    total: int
-    """So many jobs fit what was asked for, on all pages together."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobDetail:
-    """A job with its tasks and its generations, oldest first."""
-
-    job: Job
-    tasks: tuple[Task, ...]
-    generations: tuple[Generation, ...]
-    remark: str = ""
-    """What is to be known of how it goes, in sentences; empty if there is nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StacksAsked:
-    """Who was asked where its threads are, and where the answers will be."""
-
-    task_ids: tuple[str, ...]
-    after: int
-    """Answers in events are among those after this number, of kind `task.stacks`."""
-    answer: Literal["events", "stderr"]
-    """In events of the job; or at the end of each task's stderr, if its program is a Python script."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventPage:
-    """Events in order; ask again with `after=last`. Or the newest first; then ask again with `before=next`."""
-
-    events: tuple[Event, ...]
-    last: int
-    """How far was looked: no event up to this one is to come in this order."""
-    next: int | None = None
-    """Of the newest first: where older ones begin; null if there are none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricPage:
-    """Points in order of step; ask again with `after_step=` the last step seen."""
-
-    points: tuple[Metric, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChartPage:
-    """Series as a chart shows them: in buckets, each with count, mean and extremes of its points."""
-
-    series: tuple[Series, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsagePage:
-    """Steps of the function slots(job, time)."""
-
-    points: tuple[Usage, ...]
-    now: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotView:
-    """A slot and who holds it; `job_id` and `task_id` are None if it is free, or somebody else's job holds it.
-
-    If several tasks hold a part of it each, they name the one that has been there longest.
-    """
-
-    node_id: str
-    slot: int
-    taken: bool
-    job_id: str | None
-    task_id: str | None
-    sharers: tuple[str, ...] = ()
-    """The tasks that hold a part of it each, as far as they may be seen; empty if one task has all of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterView:
-    """The pool: its nodes, every slot, and the policy that shares them."""
-
-    policy: PolicyName
-    nodes: tuple[NodeView, ...]
-    slots: tuple[SlotView, ...]
-    version: str
-    now: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
-    """Why a job has the slots it has: the newest decision, and the ones before it, newest first."""
-
-    job_id: str
-    state: str
-    num_tasks: int
-    target_tasks: int
-    sentence: str
-    remark: str = ""
-    """What is to be known of how it goes, in sentences; empty if there is nothing."""
-    search: str = ""
-    """Which search it is a trial of; empty: of none."""
-    trial: int | None = None
-    """Which trial of it; null: it is none."""
-    history: tuple[Event, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFile:
-    """One stream of one task."""
-
-    task_id: str
-    stream: str
-    num_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultFile:
-    """A file of a job's results."""
-
-    path: str
-    """Its name in the archive of the results; below `work/` lies what the job wrote into its code folder."""
-    num_bytes: int
-    changed_at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultFiles:
-    """What a job's results are now."""
-
-    files: tuple[ResultFile, ...]
-    left_out: tuple[str, ...]
-    """What is there and is not sent, and why; the first hundred."""
-
-
-class ProblemItem(BaseModel):
-    """One wrong field."""
-
-    field: str
-    message: str
-
-
-class ProblemDetails(BaseModel):
-    """An error, in the form of RFC 9457 (`application/problem+json`)."""
-
-    type: str = "about:blank"
-    title: str
-    status: int
-    detail: str
-    problems: list[ProblemItem] = Field(default_factory=list)

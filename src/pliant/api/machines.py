@@ -6,7 +6,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Le, Len, MaxLen
 
-from pliant.api.jobs import SlotView
+from pliant.api.pool import SlotView
 from pliant.api.request import Request
 from pliant.api.view import view
 from pliant.core.input import Input

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Final, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from pliant.cli.imports import without_garbage_collection
 from pliant.cli.settings import Settings
 from pliant.cli.spelling import use_spelling_of
 from pliant.core.errors import PliantError
@@ -133,7 +132,7 @@ class Listed(TyperCommand):
         """Return the command itself."""
         file, _, name = self._place.path.partition(":")
         sys.modules.setdefault("httpx._main", cast(Any, None))  # its own command line, which httpx imports if it can
-        with leaving_at_once(), without_garbage_collection():
+        with leaving_at_once():
             found = getattr(import_module(f"pliant.cli.{file}"), name)
         around = typer.Typer(rich_markup_mode=None)
         if isinstance(found, typer.Typer):

@@ -14,7 +14,7 @@ import typer
 from pliant.cli.formatting import count_of
 from pliant.cli.settings import Settings
 from pliant.core.errors import PliantError
-from pliant.core.job_filter import STATE_WORDS
+from pliant.core.lifecycle import STATE_WORDS
 from pliant.core.tag import words_of_tag
 
 _TIMEOUT_S: Final = 1.0

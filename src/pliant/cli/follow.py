@@ -6,11 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from pliant.api.jobs import JobDetail
 from pliant.cli.readable import readable_log
 from pliant.cli.screen import print_outcome, say
 from pliant.cli.wait import leaving_alone, wait_for_end
@@ -18,6 +17,9 @@ from pliant.client import Client
 from pliant.core.errors import NotFound, PliantError
 from pliant.core.job import Job, Task
 from pliant.core.lifecycle import JobState
+
+if TYPE_CHECKING:
+    from pliant.api.job_views import JobDetail
 
 STREAMS: Final = ("stdout", "stderr")
 _POLL_S: Final = 0.3
@@ -110,14 +112,14 @@ def print_end(label: str, job: Job) -> None:
         raise typer.Exit(1)
 
 
-def _tail_of_next(detail: JobDetail, last_id: str, task: Task) -> int | None:
+def _tail_of_next(detail: "JobDetail", last_id: str, task: Task) -> int | None:
     """Return how many of its lines to begin with: none, if it printed beside the one that was followed."""
     ends = [other.ended_at for other in detail.tasks if other.id == last_id]
     beside = not ends or ends[0] is None or task.started_at < ends[0]
     return 0 if beside else None
 
 
-def leaders(detail: JobDetail) -> tuple[Task, ...]:
+def leaders(detail: "JobDetail") -> tuple[Task, ...]:
     """Return the task that leads the newest generation that trained; nothing if there is none.
 
     Before one has, the first task that has not failed; if all have, the first.

@@ -12,7 +12,7 @@ from pliant.cli.completion import complete, complete_states
 from pliant.cli.fields import Table, Wording, ask
 from pliant.core.duration import seconds_of
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.job_filter import STATE_WORDS
+from pliant.core.lifecycle import STATE_WORDS
 from pliant.core.size import num_bytes_of
 
 JobArgument = Annotated[

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from pliant.api.jobs import JobPage
 from pliant.cli.settings import Settings, settings_of
 from pliant.client import Client
 from pliant.client.http import session
@@ -14,11 +13,12 @@ from pliant.client.http.pages import pages
 from pliant.client.http.session import Choice, Server, credentials, find_record, is_local, token_of
 from pliant.core.errors import Conflict, Forbidden, InternalError, InvalidInput, NotFound
 from pliant.core.job import Job
-from pliant.core.job_filter import UNENDED_STATES as UNFINISHED
+from pliant.core.lifecycle import UNENDED_STATES as UNFINISHED
 from pliant.core.near_name import near_name
 
 if TYPE_CHECKING:  # most commands ask for none of them, and their bodies take long to make
     from pliant.api.endpoints import EndpointView
+    from pliant.api.job_views import JobPage
     from pliant.api.searches import SearchView
 
 __all__ = [
@@ -87,7 +87,7 @@ def all_jobs(client: Client, *, ended: bool, searches: Sequence[str] | None = ()
     """
     states = asked.pop("states", ()) or (() if ended else UNFINISHED)
 
-    def ask(before: str) -> JobPage:
+    def ask(before: str) -> "JobPage":
         return client.jobs(states=states, searches=searches, before=before or None, limit=_PAGE, **asked)
 
     return tuple(job for page in pages(ask) for job in page.jobs)

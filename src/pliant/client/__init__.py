@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pliant.api.arrays import ArrayRequest, ArrayView
     from pliant.api.datasets import DatasetPatch, DatasetRequest
     from pliant.api.environments import EnvironmentRequest
-    from pliant.api.jobs import JobDetail, JobPatch, JobRequest, NotedJob, Why
+    from pliant.api.job_views import JobDetail, Why
+    from pliant.api.jobs import JobPatch, JobRequest, NotedJob
     from pliant.api.models import ModelPatch, ModelRequest, TemplateRequest, TrainingRequest
     from pliant.api.people import TokenRequest, UserPatch, UserRequest
     from pliant.api.queues import GroupPatch, GroupRequest, QueuePatch, QueueRequest
@@ -65,7 +66,8 @@ _PLACES: Final = {
     "api.arrays": ("ArrayRequest", "ArrayView"),
     "api.datasets": ("DatasetPatch", "DatasetRequest"),
     "api.environments": ("EnvironmentRequest",),
-    "api.jobs": ("JobDetail", "JobPatch", "JobRequest", "NotedJob", "Why"),
+    "api.job_views": ("JobDetail", "Why"),
+    "api.jobs": ("JobPatch", "JobRequest", "NotedJob"),
     "api.models": ("ModelPatch", "ModelRequest", "TemplateRequest", "TrainingRequest"),
     "api.people": ("TokenRequest", "UserPatch", "UserRequest"),
     "api.queues": ("GroupPatch", "GroupRequest", "QueuePatch", "QueueRequest"),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import httpx
 
-from pliant.api.jobs import ClusterView, UsagePage
 from pliant.api.trust import Trust
 from pliant.client.http.connection import Connection, parse
 from pliant.client.http.home import read_record, read_token
@@ -21,6 +20,7 @@ from pliant.core.errors import Unavailable
 
 if TYPE_CHECKING:
     from pliant.api.overview import Overview
+    from pliant.api.pool import ClusterView, UsagePage
     from pliant.api.upkeep import RetentionRequest, RetentionView
     from pliant.client.nouns.algorithms import AlgorithmClient
     from pliant.client.nouns.arrays import ArrayClient
@@ -40,9 +40,9 @@ _CLEAN_UP_TIMEOUT_S: Final = 300.0
 
 _RETENTION: "Final[LazyAdapter[RetentionView]]" = LazyAdapter("pliant.api.upkeep:RetentionView")
 _SWEEP: "Final[LazyAdapter[Sweep]]" = LazyAdapter("pliant.core.upkeep:Sweep")
-_USAGE_PAGE: Final = LazyAdapter(UsagePage)
+_USAGE_PAGE: "Final[LazyAdapter[UsagePage]]" = LazyAdapter("pliant.api.pool:UsagePage")
 _OVERVIEW: "Final[LazyAdapter[Overview]]" = LazyAdapter("pliant.api.overview:Overview")
-_CLUSTER: Final = LazyAdapter(ClusterView)
+_CLUSTER: "Final[LazyAdapter[ClusterView]]" = LazyAdapter("pliant.api.pool:ClusterView")
 
 
 class Client(JobClient):
@@ -231,7 +231,7 @@ class Client(JobClient):
         """
         return fetch_backup(self._connection, to, results=results, data=data)
 
-    def usage(self, *, since: float = 0.0, job_id: str | None = None) -> UsagePage:
+    def usage(self, *, since: float = 0.0, job_id: str | None = None) -> "UsagePage":
         """Return how many slots jobs held over time."""
         return self._connection.get(_USAGE_PAGE, "/usage", {"since": since, "job_id": job_id})
 
@@ -239,7 +239,7 @@ class Client(JobClient):
         """Return what runs, what waits and why, the newest events and the machines, in one answer."""
         return self._connection.get(_OVERVIEW, "/overview")
 
-    def cluster(self) -> ClusterView:
+    def cluster(self) -> "ClusterView":
         """Return the pool of slots and who holds them."""
         return self._connection.get(_CLUSTER, "/cluster")
 

@@ -2,23 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
 from pliant.core.job import Job, JobKind
-from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final
-
-ENDED_STATES: Final = tuple(state for state in JobState if is_final(JOB_LIFECYCLE, state))
-UNENDED_STATES: Final = tuple(state for state in JobState if not is_final(JOB_LIFECYCLE, state))
-STATE_WORDS: Final[Mapping[str, tuple[JobState, ...]]] = MappingProxyType(
-    {
-        **{state.value: (state,) for state in JobState},
-        "waiting": (JobState.PENDING, JobState.PAUSED),
-        "ended": ENDED_STATES,
-    }
-)
-"""What people call states: each by its name, and some together."""
-
+from pliant.core.lifecycle import JobState
 
 SortField = Literal["submitted", "ended", "name", "state", "owner", "queue", "priority", "slots"]
 SORT_FIELDS: Final[tuple[SortField, ...]] = get_args(SortField)

@@ -6,6 +6,7 @@ raises `IllegalTransition` and changes nothing. A state with an empty row is fin
 
 from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from pliant.core.errors import IllegalTransition
@@ -196,3 +197,15 @@ def advance(table: Mapping[S, Mapping[E, S]], state: S, event: E) -> S:
 def is_final(table: Mapping[S, Mapping[E, S]], state: S) -> bool:
     """Tell whether nothing can happen any more in this state."""
     return not table[state]
+
+
+ENDED_STATES: Final = tuple(state for state in JobState if is_final(JOB_LIFECYCLE, state))
+UNENDED_STATES: Final = tuple(state for state in JobState if not is_final(JOB_LIFECYCLE, state))
+STATE_WORDS: Final[Mapping[str, tuple[JobState, ...]]] = MappingProxyType(
+    {
+        **{state.value: (state,) for state in JobState},
+        "waiting": (JobState.PENDING, JobState.PAUSED),
+        "ended": ENDED_STATES,
+    }
+)
+"""What people call states: each by its name, and some together."""

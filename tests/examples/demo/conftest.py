@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from examples.demo.recording import Recording, Seen, Stage
-from pliant.api.jobs import JobDetail
+from pliant.api.job_views import JobDetail
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobId, JobSpec, Progress, TaskId
 from pliant.core.lifecycle import GenerationState, JobState

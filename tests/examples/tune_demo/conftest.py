@@ -9,7 +9,7 @@ from tests.tiny_searches import view
 
 from examples.demo.recording import Recording, Seen
 from examples.tune_demo.scenario import Run, TuneOutcome
-from pliant.api.jobs import JobDetail
+from pliant.api.job_views import JobDetail
 from pliant.core.event import Event, EventKind, Usage, Value
 from pliant.core.job import JobId, TaskId
 from pliant.core.lifecycle import JobState

@@ -13,7 +13,7 @@ import pytest
 from tests.catalog.unconfined import Unconfined
 from tests.ibm.rest.conftest import packed as tar_of
 
-from pliant.api.jobs import JobDetail
+from pliant.api.job_views import JobDetail
 from pliant.catalog.children.reach import ChildIsolation
 from pliant.core.errors import InvalidInput, NotFound
 from pliant.core.hyperparameters import Hyperparameters

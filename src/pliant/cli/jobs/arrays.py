@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from pliant.api.arrays import ArrayView
 from pliant.cli import formatting
 from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, state_text, table
 from pliant.cli.session import is_array, job_id_of
@@ -17,6 +16,8 @@ from pliant.core.lifecycle import JobState
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from pliant.api.arrays import ArrayView
 
 _AFTER_VALUES: Final = (
     TableColumn(title="STATE"),
@@ -75,12 +76,12 @@ def label_of(job: Job) -> str:
     return " ".join((job.id, *(f"{name}={value}" for name, value in values.items())))
 
 
-def how_it_is(array: ArrayView) -> str:
+def how_it_is(array: "ArrayView") -> str:
     """Return in which states its jobs are: `2 running, 1 pending`."""
     return ", ".join(f"{number} {state.value}" for state in JobState if (number := array.states.get(state, 0)))
 
 
-def show_array(array: ArrayView, *, as_json: bool) -> None:
+def show_array(array: "ArrayView", *, as_json: bool) -> None:
     """Show an array and its jobs."""
     if as_json:
         print_json(array)
@@ -92,7 +93,7 @@ def show_array(array: ArrayView, *, as_json: bool) -> None:
     show(table(columns, map(_row, array.jobs)))
 
 
-def _facts(array: ArrayView) -> Iterator[tuple[str, str]]:
+def _facts(array: "ArrayView") -> Iterator[tuple[str, str]]:
     yield "array", f"{array.id} ({array.name})"
     there = "" if len(array.jobs) == array.num_jobs else f" of {array.num_jobs} that were made"
     yield "jobs", f"{formatting.count_of(len(array.jobs), 'job')}{there}: {how_it_is(array)}"
@@ -115,11 +116,11 @@ def _row(job: Job) -> "list[str | Text]":
     ]
 
 
-def wait_for_array(client: Client, array_id: str) -> ArrayView:
+def wait_for_array(client: Client, array_id: str) -> "ArrayView":
     """Return an array when all its jobs have ended; say on stderr how far it is whenever that changes."""
     said = ""
 
-    def tell(array: ArrayView) -> None:
+    def tell(array: "ArrayView") -> None:
         nonlocal said
         if (words := how_it_is(array)) != said:
             said = words
@@ -132,7 +133,7 @@ def wait_for_array(client: Client, array_id: str) -> ArrayView:
         raise
 
 
-def report_array(client: Client, array: ArrayView, *, wait: bool, as_json: bool) -> None:
+def report_array(client: Client, array: "ArrayView", *, wait: bool, as_json: bool) -> None:
     """Say that an array was submitted; wait for its end if that is asked for, with code 1 unless all completed."""
     ids = f"{array.jobs[0].id} to {array.jobs[-1].id}" if len(array.jobs) > 1 else array.jobs[0].id
     said = f"{array.id} ({array.name}) is submitted: {formatting.count_of(len(array.jobs), 'job')}, {ids}"

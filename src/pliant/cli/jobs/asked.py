@@ -24,11 +24,6 @@ OPTIONS: Final[Mapping[str, FieldOption]] = {
     **options_of(NoticeSettings, NOTICE, defaults=True),
 }
 """Those of `submit`."""
-CHANGES: Final[Mapping[str, FieldOption]] = {
-    **options_of(JobSettings, JOB, but=("requirements",)),
-    **options_of(NoticeSettings, NOTICE),
-}
-"""Those of `rerun`: what is left out is not given. Requirements lie in the code, which stays."""
 OF_JOBS: Final = ("weights", "resume_from", "after", "after_any")
 """Options that name jobs, which a server knows by their ids."""
 _SECRET_VARIABLE: Final = "PLIANT_WEBHOOK_SECRET"

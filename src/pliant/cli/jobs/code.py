@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 from pliant.api.jobs import JobRequest
-from pliant.cli.jobs.plan import bad_division
 from pliant.cli.options import names_folder, whole_path
 from pliant.cli.screen import say, say_notes
 from pliant.client.folders.requirements import REQUIREMENTS
@@ -28,6 +27,8 @@ def warn_of_parts(request: JobRequest) -> None:
     """Warn if the number of parts that was asked for leaves tasks idle for a part of every step at some sizes."""
     if request.fixed or request.mode == "fast" or request.virtual_workers is None:
         return
+    from pliant.cli.jobs.plan import bad_division  # few ask for a number
+
     if said := bad_division(request.virtual_workers, request.min_tasks, request.max_tasks):
         say_notes([said])
 

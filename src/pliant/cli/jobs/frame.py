@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pliant.api.endpoints import EndpointView, VersionView
-from pliant.api.jobs import ClusterView, SlotView
+from pliant.api.pool import ClusterView, SlotView
 from pliant.api.searches import SearchView
 from pliant.cli import formatting
 from pliant.cli.jobs.events import event_lines

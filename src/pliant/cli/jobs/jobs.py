@@ -7,7 +7,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from pliant.api.jobs import JobDetail, JobPage, JobPatch
+from pliant.api.job_views import JobDetail, JobPage
+from pliant.api.jobs import JobPatch
 from pliant.cli import formatting
 from pliant.cli.completion import complete
 from pliant.cli.jobs.arrays import how_it_is, names_of, show_array, wait_for_array

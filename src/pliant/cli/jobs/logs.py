@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pliant.api.jobs import JobDetail
+from pliant.api.job_views import JobDetail
 from pliant.cli.follow import STREAMS, Readers, Write, follow_job, leaders, read_tasks, write_plain, write_prefixed
 from pliant.cli.options import JobArgument, JsonLinesOption
 from pliant.cli.screen import print_json_line, say

@@ -1,5 +1,6 @@
 """The command `rerun`: a job that is there, submitted again, but for changes."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -7,20 +8,27 @@ import typer
 
 from pliant.api.rerun import RerunRequest
 from pliant.cli import formatting
-from pliant.cli.fields import Given, read_typed, takes
-from pliant.cli.jobs.asked import CHANGES, find_jobs, report_job, secret_of, size_of, take_jobs, validate_job
+from pliant.cli.fields import FieldOption, Given, options_of, read_typed, takes
+from pliant.cli.jobs.asked import find_jobs, report_job, secret_of, size_of, take_jobs, validate_job
 from pliant.cli.jobs.code import environment_of
-from pliant.cli.options import FollowOption, JobArgument, JsonOption, WaitOption, leave_out_none
+from pliant.cli.options import JOB, NOTICE, FollowOption, JobArgument, JsonOption, WaitOption, leave_out_none
 from pliant.cli.screen import say
 from pliant.cli.session import job_id_of, open_client
 from pliant.cli.spelling import respell
 from pliant.client import JobHandle
 from pliant.core.errors import Problem
+from pliant.core.job import JobSettings
+from pliant.core.notice import NoticeSettings
 
-_NAMES: Final = {name: option.name for name, option in CHANGES.items()} | {"args": "ARGS", "array": "--array"}
+_CHANGES: Final[Mapping[str, FieldOption]] = {
+    **options_of(JobSettings, JOB, but=("requirements",)),
+    **options_of(NoticeSettings, NOTICE),
+}
+"""What is left out is not given. Requirements lie in the code, which stays."""
+_NAMES: Final = {name: option.name for name, option in _CHANGES.items()} | {"args": "ARGS", "array": "--array"}
 
 
-@takes(CHANGES, as_typed=True)
+@takes(_CHANGES, as_typed=True)
 def rerun(
     context: typer.Context,
     job: JobArgument,
@@ -50,7 +58,7 @@ def rerun(
     pliant rerun 3 --time-limit off --dataset ''
     """
     away = {name for name, typed in given.items() if typed == "" and name in RerunRequest.can_be_none}
-    given = read_typed(CHANGES, {name: typed for name, typed in given.items() if name not in away})
+    given = read_typed(_CHANGES, {name: typed for name, typed in given.items() if name not in away})
     named = take_jobs(given)
     environment = environment_of(Path.cwd(), given.pop("environment", None), None)
     own = {"args": args or None, "environment": environment, **size_of(given), **secret_of(given)}

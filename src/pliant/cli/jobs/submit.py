@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from pliant.api.arrays import ArrayRequest
 from pliant.api.jobs import JobRequest
 from pliant.cli.fields import Given, read_typed, takes
 from pliant.cli.jobs.arrays import report_array, values_of
@@ -23,6 +22,7 @@ from pliant.client import Client
 from pliant.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from pliant.api.arrays import ArrayRequest
     from pliant.cli.jobs.file_keys import JobFile
 
 PathArgument = Annotated[
@@ -124,6 +124,8 @@ class _Asked:
 
     code: Path
     request: JobRequest
+    is_array: bool
+    """It is an `ArrayRequest`, whose body is made only if one is asked for."""
     jobs: Mapping[str, Any]
     """The fields of the request that name jobs, as people call them."""
 
@@ -140,9 +142,18 @@ def _read(typed: Given) -> _Asked:
     environment = environment_of(code, given.pop("environment", None), given.pop("requirements", None))
     own = {"script": script_of(code, given.get("script")), "args": typed.get("args") or [], "environment": environment}
     array = leave_out_none({name: typed.get(name) for name in ("array", "array_max")})
-    kind = ArrayRequest if array else JobRequest
-    request = validate_job(kind, leave_out_none(given | own | size_of(given) | secret_of(given) | array))
-    return _Asked(code=code, request=request, jobs=jobs)
+    request = validate_job(
+        _kind_of(is_array=bool(array)), leave_out_none(given | own | size_of(given) | secret_of(given) | array)
+    )
+    return _Asked(code=code, request=request, is_array=bool(array), jobs=jobs)
+
+
+def _kind_of(*, is_array: bool) -> type[JobRequest]:
+    if not is_array:
+        return JobRequest
+    from pliant.api.arrays import ArrayRequest
+
+    return ArrayRequest
 
 
 def _send(context: typer.Context, asked: _Asked, *, follow: bool, wait: bool, as_json: bool) -> None:
@@ -151,7 +162,7 @@ def _send(context: typer.Context, asked: _Asked, *, follow: bool, wait: bool, as
     Raises:
         InvalidInput: it is an array, which cannot be followed; or whatever the server finds wrong.
     """
-    if follow and isinstance(asked.request, ArrayRequest):
+    if follow and asked.is_array:
         raise InvalidInput.at(
             "--follow", "an array has many outputs; use --wait, or `pliant logs -f` of one of its jobs"
         )
@@ -167,7 +178,7 @@ def _foresee(context: typer.Context, asked: _Asked, *, as_json: bool) -> None:
     Raises:
         InvalidInput: it is an array; or whatever the server finds wrong.
     """
-    if isinstance(asked.request, ArrayRequest):
+    if asked.is_array:
         raise InvalidInput.at("--dry-run", "it foresees one job, and this is an array; leave --array out")
     with open_client(context) as client:
         show_preview(client.previews.submission(_with_ids(client, asked)), as_json=as_json)
@@ -183,8 +194,8 @@ def _with_ids(client: Client, asked: _Asked) -> JobRequest:
 
 def _submit(client: Client, asked: _Asked, *, follow: bool, wait: bool, as_json: bool) -> None:
     request = _with_ids(client, asked)
-    if isinstance(request, ArrayRequest):
-        made = client.arrays.submit(asked.code, request)
+    if asked.is_array:
+        made = client.arrays.submit(asked.code, cast("ArrayRequest", request))
         say_notes(made.notes)
         report_array(client, made, wait=wait, as_json=as_json)
     else:

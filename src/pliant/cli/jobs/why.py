@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from pliant.api.jobs import Why
+from pliant.api.job_views import Why
 from pliant.api.searches import SearchView, TrialWhy
 from pliant.cli import formatting
 from pliant.cli.completion import complete

@@ -10,12 +10,11 @@ import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from pliant.api.jobs import ProblemDetails
 from pliant.api.trust import Trust
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.session import is_local
@@ -34,6 +33,9 @@ from pliant.core.errors import (
     Unauthorized,
     Unavailable,
 )
+
+if TYPE_CHECKING:
+    from pliant.api.problems import ProblemDetails
 
 T = TypeVar("T")
 
@@ -338,7 +340,9 @@ def _seconds(text: str) -> float:
     return float(text) if text.isascii() and text.isdigit() else 1.0
 
 
-def _details(response: httpx.Response) -> ProblemDetails:
+def _details(response: httpx.Response) -> "ProblemDetails":
+    from pliant.api.problems import ProblemDetails  # where nothing is wrong its body is not made
+
     try:
         return ProblemDetails.model_validate_json(response.content)
     except ValidationError:

@@ -1,7 +1,7 @@
 """Reads the live event stream (server-sent events, WHATWG HTML §9.2) and takes it up again where it broke off."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
@@ -10,17 +10,19 @@ from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.lines import lines_of, text_of
 from pliant.client.http.patience import Patience
 from pliant.core.errors import InternalError, Unavailable
-from pliant.core.event import Event
+
+if TYPE_CHECKING:
+    from pliant.core.event import Event
 
 IDLE_S: Final = 60.0
 """A stream that is silent for so long is asked again; a dead connection would never tell."""
 
-_EVENT: Final = LazyAdapter(Event)
+_EVENT: "Final[LazyAdapter[Event]]" = LazyAdapter("pliant.core.event:Event")
 
 
 def stream_events(
     connection: Connection, *, after: int, job_id: str | None, patience: Patience | None = None
-) -> Iterator[Event]:
+) -> "Iterator[Event]":
     """Yield events as they happen, each once, until the caller closes the generator.
 
     Raises:
@@ -42,7 +44,7 @@ def stream_events(
             patience.wait_after(error)
 
 
-def _connect_once(connection: Connection, last: int, job_id: str | None, patience: Patience) -> Iterator[Event]:
+def _connect_once(connection: Connection, last: int, job_id: str | None, patience: Patience) -> "Iterator[Event]":
     params: Params = {"after": last, "job_id": job_id}
     headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last)}
     with connection.stream("/events/stream", params, timeout_s=IDLE_S, headers=headers) as chunks:
@@ -70,7 +72,7 @@ def data_of(lines: Iterable[bytes]) -> Iterator[str]:
             data.append(value.removeprefix(" "))
 
 
-def _parse(data: str) -> Event:
+def _parse(data: str) -> "Event":
     try:
         return _EVENT.validate_json(data)
     except ValidationError as error:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pliant.api.jobs import JobPage
 from pliant.client.http.connection import Connection, parse
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.nouns.noun import checked
@@ -11,8 +10,9 @@ from pliant.client.nouns.noun import checked
 if TYPE_CHECKING:  # a submission needs none of them
     from pliant.api.bulk import BulkOutcomes
     from pliant.api.job_rows import JobRowPage
+    from pliant.api.job_views import JobPage
 
-_JOB_PAGE: Final = LazyAdapter(JobPage)
+_JOB_PAGE: "Final[LazyAdapter[JobPage]]" = LazyAdapter("pliant.api.job_views:JobPage")
 _ROWS: "Final[LazyAdapter[JobRowPage]]" = LazyAdapter("pliant.api.job_rows:JobRowPage")
 _OUTCOMES: "Final[LazyAdapter[BulkOutcomes]]" = LazyAdapter("pliant.api.bulk:BulkOutcomes")
 
@@ -37,7 +37,7 @@ class JobLists:
         sort: str | None = None,
         offset: int = 0,
         limit: int = 100,
-    ) -> JobPage:
+    ) -> "JobPage":
         """Return jobs, newest first: those in one of these states, queues, …, with all of these tags.
 
         Args:

@@ -7,20 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from pliant.api.jobs import (
-    ChartPage,
-    EventPage,
-    JobDetail,
-    JobPatch,
-    JobRequest,
-    LogFile,
-    MetricPage,
-    NotedJob,
-    ResultFiles,
-    ShareRequest,
-    ShareView,
-    Why,
-)
+from pliant.api.jobs import JobPatch, JobRequest, NotedJob
 from pliant.api.view import fill
 from pliant.client.folders.pack import Limits
 from pliant.client.folders.result import fetch_result
@@ -30,18 +17,19 @@ from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.patience import observe
 from pliant.client.http.stream import stream_events
 from pliant.client.nouns.job_lists import JobLists
-from pliant.client.nouns.logs import log_files, read_log
 from pliant.client.nouns.noun import checked
-from pliant.client.nouns.stacks import TaskStacks, fetch_stacks, recorded_stacks
 from pliant.client.nouns.submission import DELETE_TIMEOUT_S, UPLOAD_TIMEOUT_S, send_code
-from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, JobSpec, Metric
 from pliant.core.lifecycle import JobState
 
 if TYPE_CHECKING:  # a submission needs none of them: their bodies take long to make, and tunnels need websockets
     from pliant.api.histograms import HistogramNames, HistogramPage
+    from pliant.api.job_views import ChartPage, EventPage, JobDetail, LogFile, MetricPage, ResultFiles, Why
     from pliant.api.rerun import Difference, RerunJob
+    from pliant.api.shares import ShareView
     from pliant.api.tunnel import ShellRequest, TunnelView
+    from pliant.client.nouns.stacks import TaskStacks
+    from pliant.core.event import Event
     from pliant.core.tunnel import Frame
     from pliant.tunnel.channels import TunnelChannels
     from pliant.tunnel.stream import TunnelStream
@@ -52,14 +40,14 @@ _LOOK_S: Final = 0.3
 _JOB: Final = LazyAdapter(Job)
 _NOTED_JOB: Final = LazyAdapter(NotedJob)
 _RERUN_JOB: "Final[LazyAdapter[RerunJob]]" = LazyAdapter("pliant.api.rerun:RerunJob")
-_RESULT_FILES: Final = LazyAdapter(ResultFiles)
-_JOB_DETAIL: Final = LazyAdapter(JobDetail)
-_WHY: Final = LazyAdapter(Why)
+_RESULT_FILES: "Final[LazyAdapter[ResultFiles]]" = LazyAdapter("pliant.api.job_views:ResultFiles")
+_JOB_DETAIL: "Final[LazyAdapter[JobDetail]]" = LazyAdapter("pliant.api.job_views:JobDetail")
+_WHY: "Final[LazyAdapter[Why]]" = LazyAdapter("pliant.api.job_views:Why")
 _TUNNEL: "Final[LazyAdapter[TunnelView]]" = LazyAdapter("pliant.api.tunnel:TunnelView")
-_SHARES: Final = LazyAdapter(ShareView)
-_EVENT_PAGE: Final = LazyAdapter(EventPage)
-_CHART_PAGE: Final = LazyAdapter(ChartPage)
-_METRIC_PAGE: Final = LazyAdapter(MetricPage)
+_SHARES: "Final[LazyAdapter[ShareView]]" = LazyAdapter("pliant.api.shares:ShareView")
+_EVENT_PAGE: "Final[LazyAdapter[EventPage]]" = LazyAdapter("pliant.api.job_views:EventPage")
+_CHART_PAGE: "Final[LazyAdapter[ChartPage]]" = LazyAdapter("pliant.api.job_views:ChartPage")
+_METRIC_PAGE: "Final[LazyAdapter[MetricPage]]" = LazyAdapter("pliant.api.job_views:MetricPage")
 _HISTOGRAM_NAMES: "Final[LazyAdapter[HistogramNames]]" = LazyAdapter("pliant.api.histograms:HistogramNames")
 _HISTOGRAM_PAGE: "Final[LazyAdapter[HistogramPage]]" = LazyAdapter("pliant.api.histograms:HistogramPage")
 
@@ -132,7 +120,7 @@ class JobClient(JobLists):
         """
         return JobHandle(self, fill(NotedJob, self.job(job_id).job, notes=()))
 
-    def job(self, job_id: str) -> JobDetail:
+    def job(self, job_id: str) -> "JobDetail":
         """Return a job with its tasks and generations."""
         return self._connection.get(_JOB_DETAIL, _path(job_id))
 
@@ -156,12 +144,14 @@ class JobClient(JobLists):
         """
         self._connection.call("DELETE", _path(job_id), timeout_s=DELETE_TIMEOUT_S)
 
-    def stacks(self, job_id: str, *, timeout_s: float = 5.0) -> tuple[TaskStacks, ...]:
+    def stacks(self, job_id: str, *, timeout_s: float = 5.0) -> "tuple[TaskStacks, ...]":
         """Return where the threads of every task of a job are; of one that does not answer in time nothing is known.
 
         Raises:
             Conflict: it has ended or has no process; or somebody asked a moment ago.
         """
+        from pliant.client.nouns.stacks import fetch_stacks
+
         return fetch_stacks(self._connection, job_id, timeout_s=timeout_s)
 
     def open_shell(self, job_id: str, request: "ShellRequest") -> "TunnelStream":
@@ -203,34 +193,38 @@ class JobClient(JobLists):
         made = parse(_TUNNEL, self._connection.call("POST", f"{_path(job_id)}/notebook"))
         return TunnelChannels(connect_tunnel(self._connection, made), note=take)
 
-    def recorded_stacks(self, job_id: str) -> tuple[TaskStacks, ...]:
+    def recorded_stacks(self, job_id: str) -> "tuple[TaskStacks, ...]":
         """Return the newest recorded stacks of every task of a job: it was stuck, or somebody asked."""
+        from pliant.client.nouns.stacks import recorded_stacks
+
         return recorded_stacks(self._all_events(job_id))
 
-    def why(self, job_id: str) -> Why:
+    def why(self, job_id: str) -> "Why":
         """Return why a job has the slots it has."""
         return self._connection.get(_WHY, f"{_path(job_id)}/why")
 
-    def shares(self, job_id: str) -> ShareView:
+    def shares(self, job_id: str) -> "ShareView":
         """Return with whom a job of ours is shared."""
         return self._connection.get(_SHARES, f"{_path(job_id)}/shares")
 
-    def share(self, job_id: str, names: Sequence[str], *, revision: int | None = None) -> ShareView:
+    def share(self, job_id: str, names: Sequence[str], *, revision: int | None = None) -> "ShareView":
         """Let these people (`*`: everybody) see a job of ours, and nobody else.
 
         Raises:
             InvalidInput: with every name that no user has.
             Stale: the shares are not at this revision any more.
         """
+        from pliant.api.shares import ShareRequest
+
         body = ShareRequest(shared_with=tuple(names))
         return parse(_SHARES, self._connection.send("PUT", f"{_path(job_id)}/shares", body, revision))
 
-    def events(self, *, after: int = 0, job_id: str | None = None, limit: int = 1000) -> EventPage:
+    def events(self, *, after: int = 0, job_id: str | None = None, limit: int = 1000) -> "EventPage":
         """Return events in order."""
         params: Params = {"after": after, "limit": limit, "job_id": job_id}
         return self._connection.get(_EVENT_PAGE, "/events", params)
 
-    def stream(self, *, after: int | None = None, job_id: str | None = None) -> Iterator[Event]:
+    def stream(self, *, after: int | None = None, job_id: str | None = None) -> "Iterator[Event]":
         """Yield events as they happen, from number `after` on or from now; close the generator to end it.
 
         A broken connection is taken up again without losing or repeating an event.
@@ -238,7 +232,7 @@ class JobClient(JobLists):
         start = self._last_seq() if after is None else after
         return stream_events(self._connection, after=start, job_id=job_id)
 
-    def _all_events(self, job_id: str) -> list[Event]:
+    def _all_events(self, job_id: str) -> "list[Event]":
         found: list[Event] = []
         while (page := self.events(after=found[-1].seq if found else 0, job_id=job_id)).events:
             found += page.events
@@ -258,7 +252,7 @@ class JobClient(JobLists):
         first_step: int = 0,
         last_step: int | None = None,
         max_buckets: int = 500,
-    ) -> ChartPage:
+    ) -> "ChartPage":
         """Return series downsampled for a chart: buckets with count, mean and extremes of their points."""
         params: Params = {
             "name": list(names),
@@ -268,7 +262,7 @@ class JobClient(JobLists):
         }
         return self._connection.get(_CHART_PAGE, f"{_path(job_id)}/chart", params)
 
-    def metrics(self, job_id: str, *, names: Sequence[str] = (), after_step: int = -1) -> MetricPage:
+    def metrics(self, job_id: str, *, names: Sequence[str] = (), after_step: int = -1) -> "MetricPage":
         """Return points of a job's series in order of step."""
         params: Params = {"after_step": after_step, "name": list(names)}
         return self._connection.get(_METRIC_PAGE, f"{_path(job_id)}/metrics", params)
@@ -288,8 +282,10 @@ class JobClient(JobLists):
         """Return the histograms of one name in order of step: 64 at most, evenly over the training."""
         return self._connection.get(_HISTOGRAM_PAGE, f"{_path(job_id)}/histograms/{quote(name)}")
 
-    def logs(self, job_id: str) -> tuple[LogFile, ...]:
+    def logs(self, job_id: str) -> "tuple[LogFile, ...]":
         """Return the log files of a job."""
+        from pliant.client.nouns.logs import log_files
+
         return log_files(self._connection, job_id)
 
     def read_log(
@@ -306,10 +302,13 @@ class JobClient(JobLists):
 
         With `follow`, go on until the task has ended.
         """
+        from pliant.api.job_views import LogFile
+        from pliant.client.nouns.logs import read_log
+
         log = LogFile(task_id=task_id, stream=stream, num_bytes=0)
         return read_log(self._connection, log, job_id, tail=tail, follow=follow, offset=offset)
 
-    def files(self, job_id: str) -> ResultFiles:
+    def files(self, job_id: str) -> "ResultFiles":
         """Return the files of a job's results, without fetching them."""
         return self._connection.get(_RESULT_FILES, f"{_path(job_id)}/files")
 
@@ -389,7 +388,7 @@ class JobHandle:
         """Its present state."""
         return self.show().job.state
 
-    def show(self) -> JobDetail:
+    def show(self) -> "JobDetail":
         """Return the job as it is now, with its tasks and generations."""
         return self._client.job(self.id)
 
@@ -422,8 +421,10 @@ class JobHandle:
         started_at = max((task.started_at for task in detail.tasks), default=0.0)
         return next((task.id for task in detail.tasks if task.started_at == started_at), None)
 
-    def events(self, *, follow: bool = False) -> Iterator[Event]:
+    def events(self, *, follow: bool = False) -> "Iterator[Event]":
         """Yield what happened to it, in order; with `follow` also what happens from now on, until it has ended."""
+        from pliant.core.event import EventKind
+
         seen = 0
         while page := self._client.events(after=seen, job_id=self.id).events:
             yield from page
@@ -439,11 +440,11 @@ class JobHandle:
         """Yield all points of one of its series, in order of step."""
         return self._client.series(self.id, name)
 
-    def why(self) -> Why:
+    def why(self) -> "Why":
         """Return why it has the slots it has."""
         return self._client.why(self.id)
 
-    def stacks(self, *, timeout_s: float = 5.0) -> tuple[TaskStacks, ...]:
+    def stacks(self, *, timeout_s: float = 5.0) -> "tuple[TaskStacks, ...]":
         """Return where the threads of its tasks are; `timeout_s` in seconds."""
         return self._client.stacks(self.id, timeout_s=timeout_s)
 
@@ -455,7 +456,7 @@ class JobHandle:
         """Submit it again, but for changes, and return a handle on the new job."""
         return self._client.rerun(self.id, **changes)
 
-    def share(self, *names: str) -> ShareView:
+    def share(self, *names: str) -> "ShareView":
         """Let these people (`*`: everybody) see it, and nobody else."""
         return self._client.share(self.id, names)
 
@@ -467,7 +468,7 @@ class JobHandle:
         """Delete it for good, with its results; it has ended."""
         self._client.delete(self.id)
 
-    def files(self) -> ResultFiles:
+    def files(self) -> "ResultFiles":
         """Return the files of its results, without fetching them."""
         return self._client.files(self.id)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
-from pliant.api.jobs import LogFile
+from pliant.api.job_views import LogFile
 from pliant.client.http.connection import Connection, Idle, Params
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.lines import lines_of, text_of

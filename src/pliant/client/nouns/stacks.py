@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from pliant.api.jobs import EventPage, StacksAsked
+from pliant.api.job_views import EventPage, StacksAsked
 from pliant.client.http.connection import Connection, Params, parse
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.nouns.logs import log_files

@@ -12,8 +12,8 @@ from pliant.control.jobs.transitions import vacate
 from pliant.control.settings import Timeouts
 from pliant.core.event import EventKind, Usage
 from pliant.core.job import Job, JobId, Task, TaskId
-from pliant.core.job_filter import UNENDED_STATES, JobFilter
-from pliant.core.lifecycle import JobState, TaskState
+from pliant.core.job_filter import JobFilter
+from pliant.core.lifecycle import UNENDED_STATES, JobState, TaskState
 from pliant.core.ports import Observation, Store
 
 UNENDED = JobFilter(states=UNENDED_STATES)

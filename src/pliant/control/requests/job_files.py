@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from pliant.api.job_files import CheckpointFile, CheckpointFiles, SeriesEnds
-from pliant.api.jobs import ResultFile, ResultFiles
+from pliant.api.job_views import ResultFile, ResultFiles
 from pliant.control.requests.origin import CHECKPOINT
 from pliant.control.requests.queries import MAX_TIME
 from pliant.control.settings import ControlSettings

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pliant.api.arrays import ArrayView
-from pliant.api.jobs import JobPatch, NotedJob, StacksAsked
+from pliant.api.job_views import StacksAsked
+from pliant.api.jobs import JobPatch, NotedJob
 from pliant.api.view import fill
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.ledger import Ledger

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pliant.api.jobs import SlotView
 from pliant.api.machines import ExclusionView, MachineFactsView, MachinePage, MachineSlot, MachineView, SlotHolder
+from pliant.api.pool import SlotView
 from pliant.api.view import fill
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.requests.joining import JoiningRoom

@@ -12,18 +12,8 @@ from typing import NamedTuple
 
 from pliant import __version__
 from pliant.api.arrays import ArrayView
-from pliant.api.jobs import (
-    ChartPage,
-    ClusterView,
-    EventPage,
-    JobDetail,
-    JobPage,
-    LogFile,
-    MetricPage,
-    SlotView,
-    UsagePage,
-    Why,
-)
+from pliant.api.job_views import ChartPage, EventPage, JobDetail, JobPage, LogFile, MetricPage, Why
+from pliant.api.pool import ClusterView, SlotView, UsagePage
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import ControlSettings

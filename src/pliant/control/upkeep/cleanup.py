@@ -15,8 +15,8 @@ from pliant.control.upkeep.results import new_work_files
 from pliant.core.errors import PliantError
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId
-from pliant.core.job_filter import ENDED_STATES, UNENDED_STATES, JobFilter
-from pliant.core.lifecycle import JobState
+from pliant.core.job_filter import JobFilter
+from pliant.core.lifecycle import ENDED_STATES, UNENDED_STATES, JobState
 from pliant.core.ports import Clock, Store, Writes
 from pliant.core.registry import AuditEntry, Kept
 from pliant.core.upkeep import Holding, Material, Records, Removal, Retention, Rule, Sweep

@@ -14,8 +14,8 @@ from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.errors import Conflict, PliantError, Unavailable
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId
-from pliant.core.job_filter import ENDED_STATES, UNENDED_STATES, JobFilter
-from pliant.core.lifecycle import JobState
+from pliant.core.job_filter import JobFilter
+from pliant.core.lifecycle import ENDED_STATES, UNENDED_STATES, JobState
 from pliant.core.ports import Clock, Store, Writes
 from pliant.entry.server.rooms.copies import CopiesRoom
 from pliant.files.folder import write_whole

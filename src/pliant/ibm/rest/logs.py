@@ -14,7 +14,7 @@ from typing import Final
 
 from starlette.responses import StreamingResponse
 
-from pliant.api.jobs import JobDetail
+from pliant.api.job_views import JobDetail
 from pliant.control.kinds import KINDS
 from pliant.control.kinds.fixed import Fixed
 from pliant.control.requests.queries import Queries

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from pliant.api.faults import problems_in
-from pliant.api.jobs import ProblemDetails, ProblemItem
+from pliant.api.problems import ProblemDetails, ProblemItem
 from pliant.core.errors import (
     BeyondEnd,
     Conflict,

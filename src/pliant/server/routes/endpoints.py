@@ -17,7 +17,7 @@ from pliant.api.endpoints import (
     address_of,
     require_endpoint_name,
 )
-from pliant.api.jobs import MetricPage
+from pliant.api.job_views import MetricPage
 from pliant.core.access import Permission
 from pliant.core.errors import InvalidInput, NotFound, Unavailable
 from pliant.server.body import parse_body, read_small, upload_file

@@ -8,7 +8,7 @@ from fastapi import Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import TypeAdapter
 
-from pliant.api.jobs import EventPage
+from pliant.api.job_views import EventPage
 from pliant.control.requests.slots import MAX_TIME
 from pliant.core.access import Permission
 from pliant.core.errors import InvalidInput

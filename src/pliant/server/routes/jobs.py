@@ -10,19 +10,8 @@ from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from pliant.api.job_rows import JobRowPage
-from pliant.api.jobs import (
-    ChartPage,
-    JobDetail,
-    JobPage,
-    JobPatch,
-    JobRequest,
-    MetricPage,
-    NotedJob,
-    ResultFiles,
-    StacksAsked,
-    Why,
-    without_secrets,
-)
+from pliant.api.job_views import ChartPage, JobDetail, JobPage, MetricPage, ResultFiles, StacksAsked, Why
+from pliant.api.jobs import JobPatch, JobRequest, NotedJob, without_secrets
 from pliant.api.rerun import RerunJob, RerunRequest, rerun_of
 from pliant.api.view import fill
 from pliant.core.access import Permission

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 from fastapi.responses import StreamingResponse
 
-from pliant.api.jobs import LogFile
+from pliant.api.job_views import LogFile
 from pliant.api.logs import FoundLines, LogLines
 from pliant.control.requests.queries import Queries
 from pliant.core.access import Permission

@@ -6,8 +6,8 @@ from fastapi import Query
 from pydantic import BaseModel
 
 from pliant import __version__
-from pliant.api.jobs import ClusterView, UsagePage
 from pliant.api.overview import Overview
+from pliant.api.pool import ClusterView, UsagePage
 from pliant.core.access import Permission
 from pliant.core.errors import Unavailable
 from pliant.server.context import InContext, InControl

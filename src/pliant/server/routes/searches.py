@@ -24,7 +24,8 @@ from pliant.api.searches import (
 from pliant.core.access import Permission
 from pliant.core.errors import Unavailable
 from pliant.core.job import Job
-from pliant.core.job_filter import UNENDED_STATES, JobFilter
+from pliant.core.job_filter import JobFilter
+from pliant.core.lifecycle import UNENDED_STATES
 from pliant.core.search import MAX_TRIALS, Search, SearchState, Trial, TrialState
 from pliant.policy.tuning.trial_order import TrialOrder, order_trials
 from pliant.server import upload

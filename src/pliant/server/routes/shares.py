@@ -2,7 +2,7 @@
 
 from fastapi import Response
 
-from pliant.api.jobs import ShareRequest, ShareView
+from pliant.api.shares import ShareRequest, ShareView
 from pliant.control.requests.sharing import JobShare
 from pliant.core.access import Permission
 from pliant.server.context import InContext

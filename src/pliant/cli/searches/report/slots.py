@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pliant.api.jobs import UsagePage
+from pliant.api.pool import UsagePage
 from pliant.core.search import Trial
 
 _MAX_ROWS: Final = 60

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pliant.api.jobs import JobDetail
+from pliant.api.job_views import JobDetail
 from pliant.control.kinds import KINDS
 from pliant.control.kinds.elastic.kind import Elastic
 from pliant.core.job import Job, Task
