@@ -54,6 +54,18 @@ def test_a_command_looks_for_garbage_no_more_than_once_while_it_is_imported(clea
     assert goes_on == "True"
 
 
+def test_a_command_looks_for_no_garbage_at_its_end(clean: dict[str, str]) -> None:
+    ring = "class Ring:\n    def __del__(self): print('looked')\nring = Ring(); ring.ring = ring"
+    program = f"{ring}\nfrom pliant.cli.app import main; main()"
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, "version"], env=clean, capture_output=True, text=True, timeout=50, check=True
+    )
+
+    assert "looked" not in done.stdout
+    assert done.stdout.startswith("pliant ")
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_told_in_a_line(unbuffered: str, clean: dict[str, str]) -> None:
     env = clean | {"PYTHONUNBUFFERED": unbuffered}

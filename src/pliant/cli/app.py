@@ -31,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     if argv is None:
+        gc.freeze()  # Python's last looks for garbage, at its end, take a fifth of a short command
         exit_with(code)
     sys.exit(code)
 

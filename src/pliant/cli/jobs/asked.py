@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from pliant.api.jobs import NotedJob
 from pliant.cli.fields import FieldOption, Given, options_of
-from pliant.cli.follow import follow_to_end, print_end
 from pliant.cli.jobs.arrays import names_of
 from pliant.cli.options import JOB, NOTICE, names_file, whole_path
 from pliant.cli.problems import M, validate
@@ -88,6 +87,8 @@ def secret_of(given: Given) -> dict[str, object]:
 
 def report_job(client: Client, job: NotedJob, *, follow: bool, wait: bool, as_json: bool) -> None:
     """Say that a job was submitted; follow it or wait for its end if that is asked for."""
+    from pliant.cli.follow import follow_to_end, print_end  # the job is submitted: nothing waits for it
+
     say_notes(job.notes)
     said = f"{job.id} ({job.spec.name}) is submitted"
     ended = follow_to_end(client, job.id, said, job, follow=follow, wait=wait, as_json=as_json)

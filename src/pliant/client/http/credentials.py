@@ -12,8 +12,6 @@ from pydantic import ValidationError
 from pliant.api.trust import Trust
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.core.errors import Unavailable
-from pliant.files.folder import write_whole
-from pliant.files.lock import hold_lock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +74,9 @@ class Credentials:
             raise Unavailable(f"{self._path} is damaged; remove it and log in again") from error
 
     def _change(self, changed: Callable[[Sequence[Login]], Sequence[Login]]) -> None:
+        from pliant.files.folder import write_whole  # most commands only read
+        from pliant.files.lock import hold_lock
+
         try:
             with hold_lock(self.folder / f".{self._path.name}.lock"):  # against our other commands
                 logins = tuple(changed(self._read()))
