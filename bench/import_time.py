@@ -21,7 +21,7 @@ PROGRAMS = {
     "import click": ["-c", "import click"],
     "import pliant": ["-c", "import pliant"],
     "the client": ["-c", "from pliant.client import Client"],
-    "pliant submit": ["-c", "import pliant.cli.commands, pliant.cli.jobs.submit"],
+    "pliant submit --help": ["-m", "pliant.cli.app", "submit", "--help"],
     "pliant version": ["-m", "pliant.cli.app", "version"],
     "completion of pliant wh": ["-m", "pliant.cli.app"],
     "import torch": ["-c", "import torch"],

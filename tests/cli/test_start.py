@@ -54,16 +54,21 @@ def test_a_command_looks_for_garbage_no_more_than_once_while_it_is_imported(clea
     assert goes_on == "True"
 
 
-def test_a_command_looks_for_no_garbage_at_its_end(clean: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "asked", [{}, {"_PLIANT_COMPLETE": "complete_bash", "COMP_WORDS": "pliant wh", "COMP_CWORD": "1"}]
+)
+def test_a_command_and_a_completion_look_for_no_garbage_at_their_end(
+    asked: dict[str, str], clean: dict[str, str]
+) -> None:
     ring = "class Ring:\n    def __del__(self): print('looked')\nring = Ring(); ring.ring = ring"
     program = f"{ring}\nfrom pliant.cli.app import main; main()"
 
-    done = subprocess.run(
-        [sys.executable, "-c", program, "version"], env=clean, capture_output=True, text=True, timeout=50, check=True
-    )
+    command = [sys.executable, "-c", program, *(() if asked else ("version",))]
 
+    done = subprocess.run(command, env=clean | asked, capture_output=True, text=True, timeout=50, check=True)
+
+    assert done.stdout.startswith("why" if asked else "pliant ")
     assert "looked" not in done.stdout
-    assert done.stdout.startswith("pliant ")
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -1,4 +1,7 @@
-"""What REST answers about jobs: frozen dataclasses, turned into JSON field by field."""
+"""What REST answers about jobs, beside the nouns of `pliant.core` themselves.
+
+Frozen dataclasses, like those, turned into JSON field by field.
+"""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,6 +1,7 @@
-"""The REST bodies. Answers are the frozen dataclasses of `pliant.core` themselves, turned into JSON field by field.
+"""The REST bodies about a job: what is asked for, and what is changed of it.
 
-Requests refuse unknown fields and report every error at once.
+A submission needs no more than this file; what is answered about jobs is in `job_views`. Requests refuse unknown fields
+and report every error at once.
 """
 
 from collections.abc import Iterator, Mapping

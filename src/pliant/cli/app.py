@@ -30,8 +30,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         code = run(argv)
     except KeyboardInterrupt:
         code = INTERRUPTED
+    finally:
+        if argv is None:
+            gc.freeze()  # Python's last looks for garbage, at its end, take a fifth of a short command
     if argv is None:
-        gc.freeze()  # Python's last looks for garbage, at its end, take a fifth of a short command
         exit_with(code)
     sys.exit(code)
 
