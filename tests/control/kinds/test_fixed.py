@@ -82,6 +82,13 @@ def test_it_runs_when_all_processes_exist_and_completes_when_all_have_ended_well
     job = world.job(job_id)
     assert (job.state, job.reason) == (JobState.COMPLETED, "all 3 processes ended with exit code 0")
     assert (job.num_restarts, job.num_slots) == (0, 0)
+
+
+def test_one_that_has_a_single_process_says_so(world: World) -> None:
+    job_id = submit(world, 1)
+    finish(world, job_id)
+
+    assert world.job(job_id).reason == "its process ended with exit code 0"
     assert not world.control.jobs()
 
 

@@ -196,7 +196,8 @@ def _finish(draft: Draft, live: FixedJob, task: Task) -> None:
     live = draft.put(replace(live, finished=live.finished | {task.id}, target=max(0, live.target - 1)))
     draft.say(EventKind.TASK_LEFT, f"{task.id} has finished", job_id=live.id, task_id=task.id)
     if not live.running:
-        complete(draft, live, f"all {len(live.finished)} processes ended with exit code 0")
+        all_of_them = "its process" if len(live.finished) == 1 else f"all {len(live.finished)} processes"
+        complete(draft, live, f"{all_of_them} ended with exit code 0")
 
 
 def finished_before(job: Job, tasks: Sequence[Task]) -> frozenset[TaskId]:
