@@ -1,6 +1,7 @@
 """The notebook of the examples runs from its first cell to its last on a live server, for somebody without rights."""
 
 import json
+import os
 import signal
 import threading
 import time
@@ -34,10 +35,9 @@ def kill_and_start_again(pool: Pool, client: Client, killed: list[float]) -> Non
 
 
 def shorten(notebook: Any) -> None:
-    """Let both trainings have as few epochs as they learn in."""
-    for before, after in (('"--epochs", "24"', '"--epochs", "9"'), ('"--epochs", "12"', '"--epochs", "5"')):
-        (cell,) = (cell for cell in notebook.cells if before in cell.source)
-        cell.source = cell.source.replace(before, after)
+    """Let the first training have as few epochs as it learns in."""
+    (cell,) = (cell for cell in notebook.cells if '"--epochs", "24"' in cell.source)
+    cell.source = cell.source.replace('"--epochs", "24"', '"--epochs", "9"')
 
 
 def test_every_cell_does_what_it_says_though_the_server_is_killed(
@@ -63,11 +63,14 @@ def test_every_cell_does_what_it_says_though_the_server_is_killed(
             notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
             shorten(notebook)
             resources = {"metadata": {"path": str(NOTEBOOK.parent)}}
-            done = NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
+            played = NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources)
+            (tmp_path / "made").mkdir()
+            done = played.execute(env=os.environ | {"TMPDIR": str(tmp_path / "made")})  # it leaves what it makes
             killing.join(60)
     finally:
         pool.close()
     assert killed
+    assert list((tmp_path / "made").iterdir())
     outputs = [output for cell in done.cells if cell.cell_type == "code" for output in cell.outputs]
     printed = "".join(output.get("text", "") for output in outputs)
     assert "ada is a user" in printed
