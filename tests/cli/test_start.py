@@ -62,7 +62,6 @@ def test_a_command_and_a_completion_look_for_no_garbage_at_their_end(
 ) -> None:
     ring = "class Ring:\n    def __del__(self): print('looked')\nring = Ring(); ring.ring = ring"
     program = f"{ring}\nfrom pliant.cli.app import main; main()"
-
     command = [sys.executable, "-c", program, *(() if asked else ("version",))]
 
     done = subprocess.run(command, env=clean | asked, capture_output=True, text=True, timeout=50, check=True)
